@@ -1,0 +1,44 @@
+"""undermargin identify."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def identify(
+    scan: Annotated[Path, typer.Argument(help="A scan's folder.", show_default=False)],
+    cutoff: Annotated[str, typer.Option(help="A row of 'undermargin methods', or a number.")] = "paper",
+    percentile: Annotated[
+        float | None, typer.Option(min=0, max=100, help="Of the threshold samples, instead of 99.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
+) -> None:
+    """Judge a scan's samples again with another cutoff, without training.
+
+    \b
+        undermargin identify scans/demo --cutoff gaussian
+        undermargin identify scans/demo --percentile 95
+    """
+    import json
+
+    from undermargin.cli import show
+    from undermargin.folder import Folder
+    from undermargin.identify import identify as judge
+
+    folder = Folder.open(scan)
+    with folder.locked():
+        verdicts = judge(folder.runs(), _number_or_name(cutoff), percentile=percentile)
+        summary = folder.save_verdicts(verdicts)
+        folder.write_manifest()
+    if as_json:
+        typer.echo(json.dumps(summary, indent=2))
+    else:
+        show.summary(summary, folder.path)
+
+
+def _number_or_name(cutoff: str) -> str | float:
+    try:
+        return float(cutoff)
+    except ValueError:
+        return cutoff

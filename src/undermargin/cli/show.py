@@ -1,0 +1,106 @@
+"""What the terminal shows: results on standard output, progress on standard error."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from undermargin.demo import Demo
+
+console = Console(highlight=False)
+MOST_CONFUSIONS = 5
+
+
+@contextmanager
+def progress(total: int, title: str) -> Iterator[Callable[[str], None]]:
+    """A bar that moves on with every call and says at what stage it is."""
+    columns = (
+        TextColumn("{task.description:<24}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("epochs"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(title, total=total)
+        yield lambda stage: bar.update(task, advance=1, description=stage)
+
+
+def demo(result: "Demo", out: Path) -> None:
+    """The demo's findings, and what to type next."""
+    verdicts, found = result.verdicts, result.found
+    console.print(
+        f"\n[bold]{result.num_flipped} of {len(verdicts)}[/] training labels were flipped on purpose; "
+        "undermargin was not told which.\n"
+    )
+    hits = round(found["recall"] * result.num_flipped) if result.num_flipped else 0
+    table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
+    table.add_row("flagged", f"[bold]{len(verdicts.flagged)}[/] samples ({found['flagged_share']:.1%})")
+    if result.num_flipped:
+        table.add_row("found", f"[bold green]{hits}[/] of {result.num_flipped} flips (recall {found['recall']:.3f})")
+        table.add_row("right", f"[bold]{found['precision']:.1%}[/] of the flags (precision {found['precision']:.3f})")
+        table.add_row("ranking", f"average precision {found['average_precision']:.3f}, MCC {found['mcc']:.3f}")
+    table.add_row(
+        "test error",
+        f"{result.error_before:.1%} trained on all labels, [bold green]{result.error_after:.1%}[/] without the flagged",
+    )
+    console.print(table)
+    _most_suspicious(result)
+    console.print(f"[dim]{result.seconds:.0f} s; everything is in {out}[/]\n")
+    _next(out)
+
+
+def _most_suspicious(result: "Demo") -> None:
+    verdicts = result.verdicts
+    if verdicts.suggested_labels is None or verdicts.labels is None or not len(verdicts.flagged):
+        return
+    table = Table("index", "label", "suggested", "AUM", title="Most suspicious", title_justify="left", box=None)
+    for index in verdicts.flagged[:5]:
+        labels = (verdicts.name(int(values[index])) for values in (verdicts.labels, verdicts.suggested_labels))
+        table.add_row(str(index), *labels, f"{verdicts.scores[index]:.2f}")
+    console.print()
+    console.print(table)
+    console.print()
+
+
+def summary(found: dict[str, Any], folder: Path) -> None:
+    """A scan's summary."""
+    share = found["flagged_share"] or 0
+    console.print(f"\n[bold]{found['num_flagged']} of {found['num_samples']}[/] labels look wrong ({share:.1%})")
+    cutoff = found["cutoff"]
+    console.print(f"[dim]cutoff {cutoff['name']}: {cutoff['description']}[/]")
+    for note in found["notes"]:
+        console.print(f"[yellow]note:[/] {note}")
+    if found["classes"]:
+        table = Table("label", "samples", "flagged", "share", box=None, title="Classes", title_justify="left")
+        for row in found["classes"]:
+            cells = (row["label"], str(row["num_samples"]), str(row["num_flagged"]), f"{row['flagged_share'] or 0:.1%}")
+            table.add_row(*cells)
+        console.print()
+        console.print(table)
+    if found["confusions"]:
+        console.print("\nStrongest confusions")
+        for row in found["confusions"][:MOST_CONFUSIONS]:
+            console.print(f"  {row['num_samples']} labelled {row['label']} look like {row['suggested_label']}")
+    console.print(f"\n[dim]written to {folder / 'verdicts.csv'}[/]")
+
+
+def methods(title: str, rows: list[dict[str, Any]]) -> None:
+    """A table of methods."""
+    table = Table("name", "what it is", "paper", "needs", title=title, title_justify="left", box=None)
+    for row in rows:
+        table.add_row(f"[bold]{row['name']}[/]", row["description"], row["paper"], ", ".join(row["needs"]))
+    console.print(table)
+    console.print()
+
+
+def _next(out: Path) -> None:
+    console.print("Next:")
+    console.print(f"  undermargin identify {out} --cutoff gaussian   [dim]# other verdicts, no training[/]")
+    console.print(f"  less {out}/verdicts.csv                        [dim]# every sample, most suspicious first[/]")
+    console.print("  undermargin methods                            [dim]# every score and cutoff[/]")

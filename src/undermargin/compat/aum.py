@@ -1,0 +1,186 @@
+"""The interface of the authors' package `aum` 1.0.2: change the import, keep the rest.
+
+    from undermargin.compat.aum import AUMCalculator, DatasetWithIndex
+
+Names, signatures, return values and files are theirs. Records are made only when somebody looks at them.
+Tensors as ids and a batch of one, which break theirs, work. Sums are kept in float32.
+"""
+
+import csv
+import weakref
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, astuple, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.utils.data import Dataset
+
+from undermargin.epoch import Epoch
+from undermargin.errors import InputError
+from undermargin.observations import as_indices, as_labels, as_logits
+
+SampleId = int | str
+
+
+@dataclass
+class AUMRecord:
+    """One sample after one update."""
+
+    sample_id: SampleId
+    num_measurements: int
+    target_logit: int
+    target_val: float
+    other_logit: int
+    other_val: float
+    margin: float
+    aum: float
+
+
+class DatasetWithIndex(Dataset[Any]):
+    """A data set whose samples end with their index."""
+
+    def __init__(self, base_dataset: Any) -> None:
+        self.base_dataset = base_dataset
+
+    def __len__(self) -> int:
+        return len(self.base_dataset)
+
+    def __getitem__(self, index: int) -> tuple[Any, ...]:
+        return (*self.base_dataset[index], index)
+
+
+class AUMCalculator:
+    """Running AUM of every sample, by id; ids need not be known beforehand."""
+
+    def __init__(self, save_dir: str | None, compressed: bool = True) -> None:  # noqa: FBT001, FBT002, RUF100 - theirs
+        self.save_dir = save_dir
+        self.compressed = compressed
+        self._rows: dict[SampleId, int] = {}
+        self._sums: Epoch | None = None
+        self._history: list[_Records] = []
+        self._latest: weakref.ref[_Records] | None = None
+
+    def update(self, logits: Tensor, targets: Tensor, sample_ids: Any) -> Mapping[SampleId, AUMRecord]:
+        """Observe a batch; returns the record of every sample in it, made when looked at."""
+        ids = sample_ids.tolist() if isinstance(sample_ids, (Tensor, np.ndarray)) else list(sample_ids)
+        logits = as_logits(logits)
+        targets = as_labels(targets, logits)
+        if len(set(ids)) < len(ids):  # a sample twice in one batch is two measurements, one after the other
+            rows = range(len(ids))
+            parts = [self.update(logits[row : row + 1], targets[row : row + 1], ids[row : row + 1]) for row in rows]
+            return {sample: record for part in parts for sample, record in part.items()}
+        self._freeze_latest()
+        sums = self._room_for(ids, logits)
+        indices = as_indices([self._rows[sample] for sample in ids], logits)
+        sums.update(logits, targets, indices)
+        records = _Records(ids, logits.clone(), targets.clone(), indices, sums)
+        self._latest = weakref.ref(records)
+        if not self.compressed:
+            records.freeze()
+            self._history.append(records)
+        return records
+
+    def finalize(self, save_dir: str | None = None) -> None:
+        """Write aum_values.csv, highest AUM first; uncompressed also full_aum_records.csv."""
+        if (save_dir or self.save_dir) is None:
+            raise InputError("there is no directory to write to: give save_dir to AUMCalculator or to finalize")
+        folder = Path(str(save_dir or self.save_dir))
+        folder.mkdir(parents=True, exist_ok=True)
+        aums = self._aums()
+        ranked = sorted(zip(self._rows, aums, strict=True), key=lambda row: -row[1])
+        _write(folder / "aum_values.csv", ["sample_id", "aum"], ranked)
+        if not self.compressed:
+            records = [record for batch in self._history for record in batch.values()]
+            records.sort(key=lambda record: (record.sample_id, record.num_measurements))
+            _write(folder / "full_aum_records.csv", [one.name for one in fields(AUMRecord)], map(astuple, records))
+
+    @staticmethod
+    def records_to_df(records: list[AUMRecord]) -> Any:
+        """Records as a pandas frame, sorted by sample_id and num_measurements."""
+        import pandas
+
+        frame = pandas.DataFrame([asdict(record) for record in records])
+        return frame.sort_values(by=["sample_id", "num_measurements"])
+
+    def _aums(self) -> list[float]:
+        if self._sums is None:
+            return []
+        self._sums.flush()
+        means, _ = self._sums.means(slice(0, len(self._rows)))
+        return means[0][:, 0].tolist()
+
+    def _freeze_latest(self) -> None:
+        """Whoever still holds the last update's records may look at them later: fix them before sums move on."""
+        latest = self._latest() if self._latest is not None else None
+        if latest is not None:
+            latest.freeze()
+
+    def _room_for(self, ids: list[SampleId], logits: Tensor) -> Epoch:
+        """Give new ids a row; twice as many rows when there are too few."""
+        for sample in ids:
+            self._rows.setdefault(sample, len(self._rows))
+        if self._sums is None or len(self._rows) > self._sums.num_samples:
+            grown = Epoch(max(1024, 2 * len(self._rows)), ["margin"], logits.shape[1], logits.device)
+            if self._sums is not None:
+                self._sums.flush()
+                count = self._sums.num_samples
+                grown.tensors["sums"][:count] = self._sums.tensors["sums"][:count]
+            self._sums = grown
+        if logits.shape[1] != self._sums.num_outputs:
+            raise InputError(f"logits have {logits.shape[1]} classes, before they had {self._sums.num_outputs}")
+        return self._sums
+
+
+class _Records(Mapping[SampleId, AUMRecord]):
+    """The records of one update, computed on first sight."""
+
+    def __init__(self, ids: list[SampleId], logits: Tensor, targets: Tensor, indices: Tensor, sums: Epoch) -> None:
+        self._ids = ids
+        self._batch = (logits, targets, indices)
+        self._sums: Epoch | None = sums
+        self._totals = torch.empty(0)
+        self._records: dict[SampleId, AUMRecord] | None = None
+
+    def freeze(self) -> None:
+        """Note sums and counts as they are after this update; nothing else can change later."""
+        if self._sums is not None:
+            self._sums.flush()
+            self._totals = self._sums.tensors["sums"][self._batch[2]]
+            self._sums = None
+
+    def _look(self) -> dict[SampleId, AUMRecord]:
+        if self._records is None:
+            self.freeze()
+            logits, targets, _ = self._batch
+            column = targets[:, None]
+            assigned = logits.gather(1, column)[:, 0]
+            other = logits.scatter(1, column, -torch.inf).max(1)
+            sums, counts = self._totals.unbind(1)
+            columns = (
+                counts.int(), targets, assigned, other.indices, other.values, assigned - other.values, sums / counts,
+            )  # fmt: skip
+            rows = zip(self._ids, *(values.tolist() for values in columns), strict=True)
+            self._records = {row[0]: AUMRecord(*row) for row in rows}
+        return self._records
+
+    def __getitem__(self, sample: SampleId) -> AUMRecord:
+        return self._look()[sample]
+
+    def __iter__(self) -> Iterator[SampleId]:
+        return iter(self._ids)
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    def __repr__(self) -> str:
+        return repr(self._look())
+
+
+def _write(path: Path, header: list[str], rows: Any) -> None:
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(header)
+        writer.writerows(rows)

@@ -1,0 +1,97 @@
+"""The table of cutoffs: from a run's scores to the number at and below which a sample is flagged.
+
+A cutoff decides; it never looks at how a score came about, so every score can be paired with every one.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from types import MappingProxyType
+
+import numpy as np
+import numpy.typing as npt
+
+from undermargin.cutoffs.mixtures import beta_boundary, gaussian_boundary
+from undermargin.cutoffs.per_class import per_class
+from undermargin.cutoffs.percentile import percentile
+from undermargin.errors import IdentifyError
+from undermargin.run import Run
+
+Values = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Cutoff:
+    """One row of CUTOFFS: `find(run)` gives one number, or one a class."""
+
+    find: Callable[[Run], float | Values]
+    description: str
+    paper: str
+    needs_threshold: bool = False
+    needs_labels: bool = False
+    is_strict: bool = False  # flagged below the cutoff only, not at it
+
+
+CUTOFFS: Mapping[str, Cutoff] = MappingProxyType(
+    {
+        "paper": Cutoff(
+            partial(percentile, share=99),
+            "99th percentile of the threshold samples",
+            "Pleiss et al. 2020",
+            needs_threshold=True,
+        ),
+        "reference": Cutoff(
+            partial(percentile, share=99),
+            "the authors' code: strictly below the 99th percentile",
+            "Pleiss et al. 2020",
+            needs_threshold=True,
+            is_strict=True,
+        ),
+        "gaussian": Cutoff(gaussian_boundary, "where two fitted Gaussians are equally likely", "Li et al. 2020"),
+        "beta": Cutoff(beta_boundary, "where two fitted beta distributions are equally likely", "Arazo et al. 2019"),
+        "per_class": Cutoff(
+            partial(per_class, boundary=gaussian_boundary),
+            "two Gaussians for every class, shrunk to the common cutoff where a class is small",
+            "Gui et al. 2021",
+            needs_labels=True,
+        ),
+    }
+)
+
+
+def choose(cutoff: "str | float | Cutoff", *, share: float | None = None) -> Cutoff:
+    """A row of the table by name, a number as it is, or a Cutoff of one's own; `share` is another percentile."""
+    if isinstance(cutoff, str):
+        if cutoff not in CUTOFFS:
+            raise IdentifyError(f"there is no cutoff {cutoff!r}; choose from {', '.join(CUTOFFS)} or give a number")
+        row = CUTOFFS[cutoff]
+        if share is None:
+            return row
+        if not row.needs_threshold:
+            raise IdentifyError(f"a percentile belongs to threshold samples; cutoff {cutoff!r} does not use them")
+        return Cutoff(
+            partial(percentile, share=share),
+            f"{share:g}th percentile of the threshold samples",
+            row.paper,
+            needs_threshold=True,
+            is_strict=row.is_strict,
+        )
+    if isinstance(cutoff, Cutoff):
+        return cutoff
+    number = float(cutoff)
+    return Cutoff(lambda run: number, "a number chosen by hand", "")  # noqa: ARG005
+
+
+def find(cutoff: Cutoff, run: Run, *, name: str = "this cutoff") -> float | Values:
+    """Apply a cutoff to a run, after making sure that the run has what it needs."""
+    if cutoff.needs_threshold and not run.has_threshold:
+        able = ", ".join(key for key, row in CUTOFFS.items() if not row.needs_threshold)
+        raise IdentifyError(
+            f"the run has no threshold samples, which {name} needs. Train with folds(), or choose a cutoff that "
+            f"needs none: {able}"
+        )
+    if cutoff.needs_labels and run.labels is None:
+        raise IdentifyError(f"the run has no labels, which {name} needs; pass a fold to tracker.run(fold)")
+    if not run.judged.any():
+        raise IdentifyError(f"none of the {run.num_samples} samples can be judged: no score, or threshold samples only")
+    return cutoff.find(run)

@@ -1,0 +1,31 @@
+"""The demo's data: 1,797 real handwritten digits of 8x8 pixels that come with scikit-learn."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+NUM_CLASSES = 10
+NUM_TEST = 360
+
+
+@dataclass(frozen=True)
+class Digits:
+    """Images (samples, 1, 8, 8) in [0, 1] and labels (samples,), split into a training and a test part."""
+
+    train_images: npt.NDArray[np.float32]
+    train_labels: npt.NDArray[np.int64]
+    test_images: npt.NDArray[np.float32]
+    test_labels: npt.NDArray[np.int64]
+
+
+def load_digits(*, seed: int = 0) -> Digits:
+    """The digits, a fifth of them set aside for testing."""
+    from sklearn.datasets import load_digits as load
+
+    images, labels = load(return_X_y=True)
+    images = (images / 16).astype(np.float32).reshape(-1, 1, 8, 8)
+    labels = labels.astype(np.int64)
+    order = np.random.default_rng(seed).permutation(len(labels))
+    test, train = order[:NUM_TEST], order[NUM_TEST:]
+    return Digits(images[train], labels[train], images[test], labels[test])

@@ -1,0 +1,149 @@
+"""The whole procedure on real digits with labels flipped on purpose: what is found, what is missed."""
+
+import platform
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+import undermargin
+from undermargin import metrics, noise
+from undermargin.data.digits import NUM_CLASSES, Digits, load_digits
+from undermargin.folder import Folder
+from undermargin.folds import Fold, Procedure, folds, seeds
+from undermargin.identify import identify
+from undermargin.models.small import small_cnn
+from undermargin.retrain import retrain
+from undermargin.run import Run
+from undermargin.tracker import Tracker
+from undermargin.training.augmentation import shift
+from undermargin.training.network import Budget, build, predict, train
+from undermargin.verdicts import Verdicts
+
+SCAN = Budget(epochs=30, batch_size=32, weight_decay=1e-3)
+RETRAIN = Budget(epochs=30, batch_size=32, weight_decay=1e-3, drops=(0.5, 0.75))
+
+
+@dataclass(frozen=True)
+class Demo:
+    """What a demo found: the verdicts, how good they are, and the test error before and after cleaning."""
+
+    verdicts: Verdicts
+    found: dict[str, float]
+    num_flipped: int
+    error_before: float
+    error_after: float
+    seconds: float
+
+
+def demo(
+    out: str | Path,
+    *,
+    rate: float = 0.2,
+    seed: int = 0,
+    epochs: int = SCAN.epochs,
+    advance: Callable[[str], None] = lambda stage: None,  # noqa: ARG005
+) -> Demo:
+    """Flip labels, scan, clean, retrain; leaves a scan folder in `out`. `advance(stage)` is called every epoch."""
+    started = time.perf_counter()
+    digits = load_digits()
+    labels = noise.uniform(digits.train_labels, rate, NUM_CLASSES, seed=seed)
+    is_flipped = labels != digits.train_labels
+    budget = Budget(**{**asdict(SCAN), "epochs": epochs})
+    folder = Folder(out)
+    with folder.locked():
+        folder.write_json("config.json", _config(rate, seed, budget))
+        runs = [
+            _train_fold(folder, digits, fold, budget, fold_seed, advance)
+            for fold, fold_seed in zip(
+                folds(labels, NUM_CLASSES, seed=seed, procedure=Procedure.paper),
+                seeds(Procedure.paper, seed),
+                strict=True,
+            )
+        ]
+        verdicts = identify(runs)
+        everything = np.arange(len(labels))
+        before, after = (
+            _test_error(digits, labels, kept, seed, partial(advance, stage))
+            for stage, kept in (
+                ("retraining on all", everything),
+                ("retraining on the rest", np.flatnonzero(~verdicts.is_flagged)),
+            )
+        )
+        found = metrics.identification(verdicts, is_flipped)
+        result = Demo(verdicts, found, int(is_flipped.sum()), before, after, time.perf_counter() - started)
+        folder.save_verdicts(
+            verdicts,
+            found=found,
+            test_error={"before": before, "after": after},
+            seconds=round(result.seconds, 1),
+        )
+        folder.write_manifest()
+    return result
+
+
+def num_steps(epochs: int = SCAN.epochs) -> int:
+    """How often `demo` calls `advance`."""
+    return 2 * epochs + 2 * RETRAIN.epochs
+
+
+def _train_fold(
+    folder: Folder, digits: Digits, fold: Fold, budget: Budget, seed: int, advance: Callable[[str], None]
+) -> Run:
+    images, labels = torch.from_numpy(digits.train_images), torch.from_numpy(fold.labels)
+    tracker = Tracker(len(labels), suggest=True)
+
+    def end_epoch(epoch: int) -> None:  # noqa: ARG001
+        tracker.end_epoch()
+        advance(f"fold {fold.number}")
+
+    model = build(small_cnn, fold.num_outputs, seed=seed)
+    train(model, images, labels, budget, seed=seed, augment=_augment, observe=tracker.update, end_epoch=end_epoch)
+    run = tracker.run(fold, class_names=[str(digit) for digit in range(NUM_CLASSES)])
+    run.save(folder.fold(fold.number) / "scores.parquet")
+    return run
+
+
+def _test_error(
+    digits: Digits, labels: Any, kept: Any, seed: int, advance: Callable[[], None]
+) -> float:
+    model = retrain(
+        small_cnn,
+        torch.from_numpy(digits.train_images),
+        torch.from_numpy(labels),
+        kept,
+        RETRAIN,
+        num_classes=NUM_CLASSES,
+        seed=seed,
+        augment=_augment,
+        end_epoch=lambda epoch: advance(),  # noqa: ARG005
+    )
+    predictions = predict(model, torch.from_numpy(digits.test_images), NUM_CLASSES)
+    return metrics.error(predictions, digits.test_labels)
+
+
+def _augment(images: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    return shift(images, 1, generator)
+
+
+def _config(rate: float, seed: int, budget: Budget) -> dict[str, Any]:
+    return {
+        "source": "scikit-learn's digits",
+        "noise": {"kind": "uniform", "rate": rate, "seed": seed},
+        "seed": seed,
+        "model": "small_cnn",
+        "budget": asdict(budget),
+        "procedure": asdict(Procedure.paper),
+        "versions": {
+            "undermargin": undermargin.__version__,
+            "python": platform.python_version(),
+            "torch": torch.__version__,
+            "numpy": np.__version__,
+        },
+        "num_threads": torch.get_num_threads(),
+    }

@@ -1,0 +1,122 @@
+"""The scan folder: layout, lock, atomic writes, and a manifest written last.
+
+    config.json  manifest.json  summary.json  verdicts.parquet  verdicts.csv
+    fold0/scores.parquet  fold0/tracker.safetensors  fold0/log.jsonl  fold1/...
+"""
+
+import fcntl
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from undermargin.errors import FolderError
+from undermargin.run import Run
+from undermargin.verdicts import Verdicts
+
+
+class Folder:
+    """A scan's folder. Every file appears whole or not at all; `locked()` keeps a second writer out."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+
+    def __truediv__(self, name: str) -> Path:
+        return self.path / name
+
+    @classmethod
+    def open(cls, path: str | Path) -> "Folder":
+        """A finished scan's folder."""
+        folder = cls(path)
+        if not folder.path.is_dir():
+            raise FolderError(f"there is no folder {path}")
+        if not (folder / "config.json").is_file():
+            raise FolderError(f"{path} is not a scan's folder: it has no config.json")
+        return folder
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Be the only writer, or say that somebody else is."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        with (self / ".lock").open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise FolderError(f"{self.path} is in use by another process; wait for it or choose another folder") from None
+            yield
+
+    def fold(self, number: int) -> Path:
+        """The folder of one fold's training, made if need be."""
+        path = self / f"fold{number}"
+        path.mkdir(parents=True, exist_ok=True)
+        return path
+
+    def write_json(self, name: str, value: Any) -> None:
+        """Write a control file."""
+        write_text(self / name, json.dumps(value, indent=2, default=_plain) + "\n")
+
+    def read_json(self, name: str) -> Any:
+        """Read a control file."""
+        try:
+            return json.loads((self / name).read_text())
+        except FileNotFoundError:
+            raise FolderError(f"{self.path} has no {name}; did the scan finish?") from None
+        except json.JSONDecodeError as error:
+            raise FolderError(f"{self / name} is damaged: {error}") from None
+
+    def save_verdicts(self, verdicts: Verdicts, **more: Any) -> dict[str, Any]:
+        """Write verdicts and summary; `more` goes into the summary, which is returned."""
+        verdicts.save(self / "verdicts.parquet")
+        verdicts.save(self / "verdicts.csv")
+        summary = verdicts.summary() | more
+        self.write_json("summary.json", summary)
+        return summary
+
+    def runs(self) -> list[Run]:
+        """What the folds' trainings left behind."""
+        paths = sorted(self.path.glob("fold*/scores.parquet"))
+        if not paths:
+            raise FolderError(f"{self.path} has no fold*/scores.parquet; did the scan finish?")
+        return [Run.load(path) for path in paths]
+
+    def write_manifest(self) -> None:
+        """List every file with its size and checksum; written last, so a folder that has it is complete."""
+        files = sorted(path for path in self.path.rglob("*") if path.is_file())
+        listed = [path for path in files if path.name not in (".lock", "manifest.json")]
+        entries = {
+            str(path.relative_to(self.path)): {"bytes": path.stat().st_size, "sha256": _checksum(path)}
+            for path in listed
+        }
+        self.write_json("manifest.json", {"files": entries})
+
+    def damaged(self) -> list[str]:
+        """Files that are missing or differ from the manifest."""
+        files = self.read_json("manifest.json")["files"]
+        return [
+            name
+            for name, entry in files.items()
+            if not (self / name).is_file() or _checksum(self / name) != entry["sha256"]
+        ]
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write under another name, sync and rename: after a crash there is the old file or the new one."""
+    partial = path.with_name(path.name + ".part")
+    with partial.open("w") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    partial.replace(path)
+
+
+def _checksum(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _plain(value: Any) -> Any:
+    """NumPy's numbers as Python's."""
+    return value.item() if hasattr(value, "item") else str(value)

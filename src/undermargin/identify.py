@@ -1,0 +1,131 @@
+"""From runs to verdicts: flagged if every run that judged a sample flags it."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from undermargin.cutoffs import Cutoff, choose, find
+from undermargin.cutoffs.percentile import percentile_interval
+from undermargin.errors import IdentifyError
+from undermargin.run import Run
+from undermargin.verdicts import FLAGGED, KEPT, UNJUDGED, Verdicts
+
+FEW_THRESHOLD_SAMPLES = 200  # a 99th percentile of fewer is hardly more than their maximum
+
+
+def identify(
+    runs: Run | Sequence[Run], cutoff: str | float | Cutoff = "paper", *, percentile: float | None = None
+) -> Verdicts:
+    """Judge every sample from one or more runs of the same data set.
+
+    >>> accuses = Run(scores=[9, 0, 1, 9], is_threshold=[False, False, True, False])
+    >>> acquits = Run(scores=[9, 9, 9, 1], is_threshold=[False, False, False, True])
+    >>> identify([accuses, accuses])[1], identify([accuses, acquits])[1]
+    ('flagged', 'kept')
+    """
+    runs = [runs] if isinstance(runs, Run) else list(runs)
+    _check(runs)
+    rule = choose(cutoff, share=percentile)
+    name = cutoff if isinstance(cutoff, str) else rule.description
+    values = [find(rule, run, name=repr(name)) for run in runs]
+
+    accusing = np.zeros(runs[0].num_samples, np.int8)
+    judged_by = np.zeros(runs[0].num_samples, np.int8)
+    score, excess = np.zeros(runs[0].num_samples), np.zeros(runs[0].num_samples)
+    for run, value in zip(runs, values, strict=True):
+        judged = run.judged
+        difference = run.scores - (value[run.labels] if isinstance(value, np.ndarray) else value)
+        accusing += judged & ((difference < 0) if rule.is_strict else (difference <= 0))
+        judged_by += judged
+        score += np.where(judged, run.scores, 0)
+        excess += np.where(judged, difference, 0)
+    with np.errstate(invalid="ignore"):
+        score, excess = score / judged_by, excess / judged_by
+    codes = np.where(judged_by == 0, UNJUDGED, np.where(accusing == judged_by, FLAGGED, KEPT)).astype(np.int8)
+
+    first = runs[0]
+    suggested, confidence = _suggestions(runs, codes == FLAGGED)
+    return Verdicts(
+        codes=codes,
+        scores=score,
+        excess=excess,
+        judged_by=judged_by,
+        fold_scores=[np.where(run.judged, run.scores, np.nan).astype(np.float32) for run in runs],
+        labels=first.labels,
+        ids=first.ids,
+        class_names=first.class_names,
+        suggested_labels=suggested,
+        suggestion_confidence=confidence,
+        about=_about(runs, rule, str(name), values, percentile),
+    )
+
+
+def _check(runs: Sequence[Run]) -> None:
+    if not runs:
+        raise IdentifyError("there are no runs to judge from")
+    sizes = sorted({run.num_samples for run in runs})
+    if len(sizes) > 1:
+        raise IdentifyError(f"the runs have {' and '.join(map(str, sizes))} samples; expected one data set")
+    names = sorted({run.score for run in runs})
+    if len(names) > 1:
+        raise IdentifyError(f"the runs hold different scores: {', '.join(names)}; expected the same in all")
+    for run in runs[1:]:
+        if run.labels is not None and runs[0].labels is not None and not np.array_equal(run.labels, runs[0].labels):
+            raise IdentifyError("the runs disagree about the samples' labels; are they of one data set?")
+
+
+def _suggestions(
+    runs: Sequence[Run], is_flagged: npt.NDArray[np.bool_]
+) -> tuple[npt.NDArray[np.int64] | None, npt.NDArray[np.float64] | None]:
+    """What each label should perhaps be, and how sure that is: the strongest rival where flagged, else the label.
+
+    The surest of the runs that judged a sample speaks; where they differ, its word is worth less.
+    """
+    able = [run for run in runs if run.suggested_labels is not None and run.suggestion_confidence is not None]
+    if not able:
+        return None, None
+    classes = np.array([np.where(run.judged, run.suggested_labels, -1) for run in able])
+    shares = np.array([np.nan_to_num(run.suggestion_confidence) for run in able]) * (classes >= 0)
+    rival = np.take_along_axis(classes, shares.argmax(0)[None], 0)[0].astype(np.int64)
+    judged_by = np.sum([run.judged for run in able], axis=0)
+    confidence = (shares * (classes == rival)).sum(0) / np.maximum(judged_by, 1)
+    labels = runs[0].labels
+    if labels is None:
+        return rival, confidence
+    has_rival = is_flagged & (rival >= 0)
+    return np.where(has_rival, rival, labels), np.where(has_rival, confidence, 1 - confidence)
+
+
+def _about(
+    runs: Sequence[Run], rule: Cutoff, name: str, values: Sequence[Any], percentile: float | None
+) -> dict[str, Any]:
+    """What the summary says of the cutoff."""
+    about: dict[str, Any] = {
+        "score": runs[0].score,
+        "cutoff": {
+            "name": name,
+            "description": rule.description,
+            "values": [value.tolist() if isinstance(value, np.ndarray) else value for value in values],
+        },
+        "notes": [],
+    }
+    if rule.needs_threshold:
+        counts = [int(run.is_threshold.sum()) for run in runs]
+        share = 99 if percentile is None else percentile
+        about["cutoff"] |= {
+            "num_threshold_samples": counts,
+            "interval": [percentile_interval(run, share) for run in runs],
+        }
+        if min(counts) < FEW_THRESHOLD_SAMPLES:
+            about["notes"].append(
+                f"only {min(counts)} threshold samples: their {share:g}th percentile is hardly more than their maximum"
+            )
+    unobserved = int(np.all([np.isnan(run.scores) for run in runs], axis=0).sum())
+    if unobserved:
+        about["notes"].append(
+            f"{unobserved} of {runs[0].num_samples} samples were never observed and stay unjudged; "
+            "does the loader drop the last batch or subsample?"
+        )
+    return about

@@ -1,0 +1,126 @@
+"""Labels corrupted on purpose: always a copy, always from a seed.
+
+A rate is the share of samples whose label changes. Sampled counts (the default, as in the paper) flip each
+sample with that probability; exact counts flip the expected number of every class, to the nearest whole one.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from undermargin.errors import InputError
+from undermargin.folds import check_labels
+
+Labels = npt.NDArray[np.int64]
+Matrix = npt.NDArray[np.float64]
+
+
+def uniform(
+    labels: npt.ArrayLike,
+    rate: float,
+    num_classes: int,
+    *,
+    seed: int,
+    include_true: bool = False,
+    is_exact: bool = False,
+) -> Labels:
+    """Flip to any other class with equal chance; with `include_true`, the new label may be the old one again.
+
+    >>> labels = np.zeros(1000, dtype=int)
+    >>> int((uniform(labels, 0.4, 10, seed=0, is_exact=True) != labels).sum())
+    400
+    """
+    _check_rate(rate)
+    share = rate / num_classes if include_true else rate / (num_classes - 1)
+    matrix = np.full((num_classes, num_classes), share)
+    np.fill_diagonal(matrix, 1 - rate + share if include_true else 1 - rate)
+    return _corrupt(labels, matrix, seed=seed, is_exact=is_exact)
+
+
+def asymmetric(
+    labels: npt.ArrayLike, rate: float, num_classes: int, *, seed: int, is_exact: bool = False
+) -> Labels:
+    """Flip to the next class, the last to the first (the paper's asymmetric noise).
+
+    >>> asymmetric([0, 1, 2], 1.0, 3, seed=0)
+    array([1, 2, 0])
+    """
+    following = {label: (label + 1) % num_classes for label in range(num_classes)}
+    return pairs(labels, rate, following, num_classes, seed=seed, is_exact=is_exact)
+
+
+def pairs(
+    labels: npt.ArrayLike,
+    rate: float,
+    confused_with: Mapping[int, int],
+    num_classes: int,
+    *,
+    seed: int,
+    is_exact: bool = False,
+) -> Labels:
+    """Flip each class named in `confused_with` to its partner at this rate; other classes stay clean.
+
+    >>> pairs([0, 1, 2], 1.0, {2: 0}, 3, seed=0)
+    array([0, 1, 0])
+    """
+    _check_rate(rate)
+    matrix = np.eye(num_classes)
+    for label, partner in confused_with.items():
+        matrix[label, label] -= rate
+        matrix[label, partner] += rate
+    return _corrupt(labels, matrix, seed=seed, is_exact=is_exact)
+
+
+def transition(labels: npt.ArrayLike, matrix: npt.ArrayLike, *, seed: int, is_exact: bool = False) -> Labels:
+    """Draw each new label from its class's row of `matrix`, P(new | old): (classes, classes)."""
+    probabilities = np.asarray(matrix, dtype=np.float64)
+    size = len(probabilities)
+    if probabilities.shape != (size, size) or (probabilities < 0).any():
+        raise InputError(f"the matrix has shape {probabilities.shape}, expected a square one without negative entries")
+    if not np.allclose(probabilities.sum(1), 1, atol=1e-6):
+        raise InputError(f"row {np.abs(probabilities.sum(1) - 1).argmax()} of the matrix does not sum to 1")
+    return _corrupt(labels, probabilities, seed=seed, is_exact=is_exact)
+
+
+def from_file(path: str | Path, labels: npt.ArrayLike, num_classes: int) -> Labels:
+    """Other labels for the same samples, one a line or a NumPy file, such as a second set of human labels."""
+    path = Path(path)
+    try:
+        loaded = np.load(path, allow_pickle=False) if path.suffix == ".npy" else np.loadtxt(path, dtype=np.int64)
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path} cannot be read as labels, one whole number a line or an .npy array: {error}") from None
+    other = check_labels(np.atleast_1d(loaded), num_classes)
+    if len(other) != np.size(labels):
+        raise InputError(f"{path} has {len(other)} labels for {np.size(labels)} samples")
+    return other
+
+
+def _check_rate(rate: float) -> None:
+    if not 0 <= rate <= 1:
+        raise InputError(f"rate is {rate}, expected a share between 0 and 1")
+
+
+def _corrupt(labels: npt.ArrayLike, matrix: Matrix, *, seed: int, is_exact: bool) -> Labels:
+    given = check_labels(labels, len(matrix))
+    rng = np.random.default_rng(seed)
+    if not is_exact:
+        # one draw a sample from its own row; the last column takes what rounding leaves
+        drawn = (rng.random(len(given))[:, None] >= matrix.cumsum(1)[given]).sum(1)
+        return np.minimum(drawn, len(matrix) - 1).astype(np.int64)
+    noisy = given.copy()
+    for label, row in enumerate(matrix):
+        members = rng.permutation(np.flatnonzero(given == label))
+        noisy[members] = np.repeat(np.arange(len(row)), _apportion(row, len(members), rng))
+    return noisy
+
+
+def _apportion(shares: Matrix, total: int, rng: np.random.Generator) -> Labels:
+    """Whole numbers that sum to `total` and lie nearest to the shares of it; equal remainders by lot."""
+    counts = np.floor(shares * total + 1e-9).astype(np.int64)
+    remainders = shares * total - counts
+    by_lot = rng.permutation(len(shares))
+    largest = by_lot[np.argsort(-remainders[by_lot].round(9), kind="stable")]
+    counts[largest[: total - counts.sum()]] += 1
+    return counts

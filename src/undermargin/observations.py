@@ -1,0 +1,104 @@
+"""What people pass to `update`, as checked tensors. Shapes and types only: no value is read, nothing waits."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from undermargin.errors import InputError, ObservationError
+
+
+def as_logits(logits: Any) -> Tensor:
+    """Logits (batch, classes); one logit a sample, of a binary model, becomes two."""
+    if not isinstance(logits, Tensor):
+        logits = torch.as_tensor(logits)
+    if not logits.is_floating_point():
+        raise InputError(f"logits are {logits.dtype}, expected floating point: the model's output before softmax")
+    if logits.requires_grad:
+        logits = logits.detach()
+    if logits.ndim == 2 and logits.shape[1] > 1:
+        return logits
+    if logits.ndim == 1 or (logits.ndim == 2 and logits.shape[1] == 1):
+        positive = logits.reshape(-1)
+        return torch.stack((torch.zeros_like(positive), positive), 1)
+    raise InputError(
+        f"logits have shape {tuple(logits.shape)}, expected (batch, classes). One row a sample: "
+        "for several predictions a sample (segmentation, tokens, multi-label) margins are not defined here"
+    )
+
+
+def as_labels(labels: Any, logits: Tensor) -> Tensor:
+    """Class numbers (batch,), on the logits' device."""
+    labels = torch.as_tensor(labels)
+    if labels.ndim != 1 or labels.is_floating_point():
+        soft = labels.ndim == 2 or labels.is_floating_point()
+        raise InputError(
+            f"labels have shape {tuple(labels.shape)} and type {labels.dtype}, expected class numbers of shape "
+            f"({len(logits)},)."
+            + (
+                " Soft labels (mixup, label smoothing by hand) have no assigned class: "
+                "observe logits of unmixed samples with their own labels"
+                if soft
+                else ""
+            )
+        )
+    return _matching("labels", labels, logits)
+
+
+def as_indices(indices: Any, logits: Tensor) -> Tensor:
+    """Sample numbers (batch,), on the logits' device."""
+    if not isinstance(indices, Tensor):
+        indices = np.asarray(indices)
+        if indices.dtype.kind not in "iub" and len(indices):
+            raise InputError(
+                f"indices are {indices.dtype}, expected positions 0..n-1; to use names, give them all to "
+                "Tracker(n, ids=names)"
+            )
+        indices = torch.from_numpy(indices.astype(np.int64))
+    if indices.ndim != 1 or indices.is_floating_point():
+        raise InputError(
+            f"indices have shape {tuple(indices.shape)} and type {indices.dtype}, expected whole numbers of "
+            f"shape ({len(logits)},)"
+        )
+    return _matching("indices", indices, logits)
+
+
+def _matching(name: str, values: Tensor, logits: Tensor) -> Tensor:
+    if len(values) != len(logits):
+        raise InputError(f"{len(values)} {name} for {len(logits)} rows of logits; expected one each")
+    if values.device != logits.device or values.dtype != torch.int64:
+        return values.to(logits.device, torch.int64, non_blocking=True)
+    return values
+
+
+class Ids:
+    """Positions of names. Numbers are looked up on the device; anything else on the host, where it lives."""
+
+    def __init__(self, ids: Sequence[Any], num_samples: int) -> None:
+        if len(ids) != num_samples:
+            raise InputError(f"{len(ids)} ids for {num_samples} samples; expected one each")
+        names = ids.tolist() if isinstance(ids, (np.ndarray, Tensor)) else list(ids)
+        self.positions = {name: position for position, name in enumerate(names)}
+        if len(self.positions) < num_samples:
+            raise InputError(f"{num_samples - len(self.positions)} ids occur more than once; ids must be unique")
+        self.are_numbers = all(isinstance(name, int) for name in names)
+        if self.are_numbers:
+            self.sorted, self.order = torch.tensor(names, dtype=torch.int64).sort()
+
+    def indices(self, ids: Any, logits: Tensor) -> Tensor:
+        """Positions (batch,) of these ids; an unknown number is -1, an unknown name an error."""
+        if self.are_numbers:
+            numbers = as_indices(ids, logits)
+            if self.sorted.device != numbers.device:
+                self.sorted, self.order = self.sorted.to(numbers.device), self.order.to(numbers.device)
+            nearest = torch.searchsorted(self.sorted, numbers).clamp(max=len(self.sorted) - 1)
+            return self.order[nearest].where(self.sorted[nearest] == numbers, -1)
+        names = ids.tolist() if isinstance(ids, np.ndarray) else list(ids)
+        try:
+            return as_indices([self.positions[name] for name in names], logits)
+        except KeyError as unknown:
+            raise ObservationError(
+                f"id {unknown} is none of the {len(self.positions)} ids that this tracker was given"
+            ) from None

@@ -1,0 +1,119 @@
+"""What one training left behind: a score for every sample, and who was a threshold sample."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from undermargin.errors import InputError
+
+Scores = npt.NDArray[np.floating[Any]]
+Labels = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """What one training left behind. Only the scores are required; further fields fill the columns.
+
+    >>> run = Run(scores=[2.0, -1.0, 0.5], is_threshold=[False, True, False])
+    >>> run.num_samples, run.has_threshold
+    (3, True)
+    """
+
+    scores: Scores  # (samples,) low = suspicious; nan = never observed
+    is_threshold: Mask = field(default_factory=lambda: np.zeros(0, bool))  # (samples,) empty: nobody was one
+    labels: Labels | None = None  # (samples,) assigned labels, as the data set has them
+    ids: Sequence[Any] | None = None  # what the outside world calls the samples
+    class_names: Sequence[str] | None = None
+    suggested_labels: Labels | None = None  # (samples,) -1: nothing to suggest
+    suggestion_confidence: Scores | None = None  # (samples,) share of the epochs
+    fold: int = 0
+    score: str = "aum"
+
+    def __post_init__(self) -> None:
+        set_field = object.__setattr__  # a frozen record may still tidy what it was given
+        set_field(self, "scores", np.asarray(self.scores))
+        mask = np.asarray(self.is_threshold, dtype=bool)
+        set_field(self, "is_threshold", mask if len(mask) else np.zeros(self.num_samples, bool))
+        for name in ("labels", "suggested_labels", "suggestion_confidence"):
+            if getattr(self, name) is not None:
+                set_field(self, name, np.asarray(getattr(self, name)))
+        if self.class_names is not None:
+            set_field(self, "class_names", [str(name) for name in self.class_names])
+        self._check()
+
+    def _check(self) -> None:
+        if self.scores.ndim != 1 or self.scores.dtype.kind not in "fiu":
+            raise InputError(
+                f"scores have shape {self.scores.shape} and type {self.scores.dtype}, expected one number a sample"
+            )
+        for name in ("is_threshold", "labels", "ids", "suggested_labels", "suggestion_confidence"):
+            values = getattr(self, name)
+            if values is not None and len(values) != self.num_samples:
+                raise InputError(f"{name} has {len(values)} entries, expected {self.num_samples}, one a score")
+        if self.labels is not None and self.class_names is not None and len(self.labels):
+            highest = int(self.labels.max())
+            if highest >= len(self.class_names):
+                raise InputError(f"label {highest} has no name: class_names has {len(self.class_names)} entries")
+
+    @property
+    def num_samples(self) -> int:
+        """How many samples the data set has."""
+        return len(self.scores)
+
+    @property
+    def has_threshold(self) -> bool:
+        """Whether anybody wore the extra label."""
+        return bool(self.is_threshold.any())
+
+    @property
+    def judged(self) -> Mask:
+        """Who is judged here: observed, and not a threshold sample: (samples,) bool."""
+        return ~self.is_threshold & ~np.isnan(self.scores)
+
+    def save(self, path: str | Path) -> None:
+        """Write it as Parquet: one row a sample, the rest in the file's metadata."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        columns: dict[str, Any] = {"score": self.scores, "is_threshold": self.is_threshold}
+        optional = {
+            "label": self.labels,
+            "suggested_label": self.suggested_labels,
+            "suggestion_confidence": self.suggestion_confidence,
+        }
+        columns |= {name: values for name, values in optional.items() if values is not None}
+        if self.ids is not None:
+            columns["id"] = pa.array([str(one) for one in self.ids], pa.string())
+        about = {"fold": self.fold, "score": self.score, "class_names": self.class_names}
+        table = pa.table(columns).replace_schema_metadata({"undermargin": json.dumps(about)})
+        pq.write_table(table, path, compression="zstd")
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Run":
+        """Read what `save` wrote."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        try:
+            table = pq.read_table(path)
+            about = json.loads((table.schema.metadata or {})[b"undermargin"])
+        except (OSError, pa.ArrowInvalid, KeyError) as error:
+            raise InputError(f"{path} is not a run that undermargin wrote: {error}") from None
+        columns = {name: table[name].to_numpy() for name in table.column_names if name != "id"}
+        return cls(
+            scores=columns["score"],
+            is_threshold=columns["is_threshold"],
+            labels=columns.get("label"),
+            ids=table["id"].to_pylist() if "id" in table.column_names else None,
+            class_names=about["class_names"],
+            suggested_labels=columns.get("suggested_label"),
+            suggestion_confidence=columns.get("suggestion_confidence"),
+            fold=about["fold"],
+            score=about["score"],
+        )

@@ -1,0 +1,106 @@
+"""What one step of training says about each sample: pure functions of (logits, labels).
+
+A `Batch` holds logits (batch, classes) and labels (batch, 1); every signal gives (batch, width) and
+shares what others have computed from the same batch (one softmax for all of them).
+"""
+
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from types import MappingProxyType
+
+import torch
+from torch import Tensor
+
+
+class Batch:
+    """Logits (batch, classes) and labels (batch, 1), with what several signals need computed once."""
+
+    def __init__(self, logits: Tensor, labels: Tensor) -> None:
+        # half precision would lose the margin's digits; integers for labels are what gather takes
+        self.logits = logits if logits.dtype in (torch.float32, torch.float64) else logits.float()
+        self.labels = labels
+
+    @cached_property
+    def assigned(self) -> Tensor:
+        """Logit of the label: (batch, 1)."""
+        return self.logits.gather(1, self.labels)
+
+    @cached_property
+    def others(self) -> Tensor:
+        """Logits with the label's own struck out: (batch, classes)."""
+        return self.logits.scatter(1, self.labels, -torch.inf)
+
+    @cached_property
+    def margin(self) -> Tensor:
+        """Assigned logit minus the largest other logit: (batch, 1)."""
+        return self.assigned - self.others.amax(1, keepdim=True)
+
+    @cached_property
+    def log_probabilities(self) -> Tensor:
+        """Log-softmax: (batch, classes)."""
+        return self.logits.log_softmax(1)
+
+    @cached_property
+    def probabilities(self) -> Tensor:
+        """Softmax: (batch, classes)."""
+        return self.log_probabilities.exp()
+
+    @cached_property
+    def loss(self) -> Tensor:
+        """Cross-entropy: (batch, 1)."""
+        return self.log_probabilities.gather(1, self.labels).neg()
+
+    @cached_property
+    def confidence(self) -> Tensor:
+        """Probability of the label: (batch, 1)."""
+        return self.loss.neg().exp()
+
+
+def margin(batch: Batch) -> Tensor:
+    """Assigned logit minus the largest other logit (paper: the margin): (batch, 1)."""
+    return batch.margin
+
+
+def loss(batch: Batch) -> Tensor:
+    """Cross-entropy of the label: (batch, 1)."""
+    return batch.loss
+
+
+def confidence(batch: Batch) -> Tensor:
+    """Probability of the label: (batch, 1)."""
+    return batch.confidence
+
+
+def probability_margin(batch: Batch) -> Tensor:
+    """Probability of the label minus the largest other probability: (batch, 1)."""
+    # the largest other logit is the assigned one minus the margin, so its log-probability is -loss - margin
+    return batch.confidence - (-batch.loss - batch.margin).exp()
+
+
+def correct(batch: Batch) -> Tensor:
+    """1 where the label wins, else 0: (batch, 1)."""
+    return (batch.margin > 0).to(batch.logits.dtype)
+
+
+def el2n(batch: Batch) -> Tensor:
+    """Length of (probabilities - one-hot label): (batch, 1)."""
+    error = batch.probabilities.scatter_add(1, batch.labels, torch.full_like(batch.margin, -1))
+    return torch.linalg.vector_norm(error, dim=1, keepdim=True)
+
+
+def split_probabilities(batch: Batch) -> Tensor:
+    """Probability of the label, then those of all classes with the label's set to 0: (batch, 1 + classes)."""
+    return torch.cat((batch.confidence, batch.probabilities.scatter(1, batch.labels, 0)), 1)
+
+
+SIGNALS: Mapping[str, Callable[[Batch], Tensor]] = MappingProxyType(
+    {
+        signal.__name__: signal
+        for signal in (margin, loss, confidence, probability_margin, correct, el2n, split_probabilities)
+    }
+)
+
+
+def width(signal: str, num_outputs: int) -> int:
+    """How many numbers a signal gives for one sample."""
+    return 1 + num_outputs if signal == "split_probabilities" else 1

@@ -1,0 +1,70 @@
+"""What a sample's label should perhaps be: the class that most often beat the assigned one."""
+
+import torch
+from torch import Tensor
+
+SLOTS = 4  # classes remembered for a sample, whatever the number of classes
+
+
+class Suggestions:
+    """Votes for rivals, one an epoch, in bounded memory (Misra and Gries' frequent items).
+
+    A sample keeps at most four classes with a count each. Any class that won more than a fifth of the
+    votes is among them, and its count is short by at most a fifth of the votes.
+    """
+
+    def __init__(self, num_samples: int, num_spare: int, device: torch.device) -> None:
+        self.tensors = {
+            # the strongest rival at the sample's last observation in the open epoch; -1: the label won
+            "rival": torch.full((num_samples + num_spare,), -1, dtype=torch.int32, device=device),
+            "classes": torch.full((num_samples, SLOTS), -1, dtype=torch.int32, device=device),
+            "votes": torch.zeros(num_samples, SLOTS, dtype=torch.int16, device=device),
+        }
+
+    def update(self, rows: Tensor, others: Tensor, margin: Tensor) -> None:
+        """Remember who beats the label in this batch: rows (batch,), others (batch, classes), margin (batch, 1)."""
+        rival = others.argmax(1).to(torch.int32)
+        self.tensors["rival"].index_copy_(0, rows, rival.where(margin[:, 0] < 0, -1))
+
+    def end_epoch(self) -> None:
+        """Count one vote for each sample's rival of this epoch."""
+        classes, votes = self.tensors["classes"], self.tensors["votes"]
+        rival = self.tensors["rival"][: len(classes)]
+        _vote(classes, votes, rival, (rival >= 0).to(torch.int16))
+        self.tensors["rival"].fill_(-1)
+
+    def follow(self, later: "Suggestions") -> None:
+        """Add the votes of a later training."""
+        for slot in range(SLOTS):
+            votes = later.tensors["votes"][:, slot]
+            _vote(self.tensors["classes"], self.tensors["votes"], later.tensors["classes"][:, slot], votes)
+        rival = later.tensors["rival"]
+        self.tensors["rival"].copy_(rival.where(rival >= 0, self.tensors["rival"]))
+
+    def best(self, epochs: Tensor, num_classes: int | None) -> tuple[Tensor, Tensor]:
+        """The class with most votes (-1: none ever beat the label), and its share of the epochs: (samples,) twice.
+
+        The extra label is nobody's suggestion: classes from `num_classes` on are passed over.
+        """
+        classes, votes = self.tensors["classes"], self.tensors["votes"]
+        if num_classes is not None:
+            votes = votes.where(classes < num_classes, 0)
+        most, slot = votes.max(1)
+        best = classes.gather(1, slot[:, None])[:, 0].where(most > 0, -1)
+        return best, most / epochs.clamp(min=1)
+
+
+def _vote(classes: Tensor, votes: Tensor, rival: Tensor, weight: Tensor) -> None:
+    """Add `weight` (samples,) votes for `rival` (samples,) to the slots (samples, slots), in place."""
+    weight = weight[:, None]
+    known = (classes == rival[:, None]) & (votes > 0)
+    votes += weight * known
+    weight = weight * ~known.any(1, keepdim=True)
+    # a class without a slot takes an empty one; with none empty, it and every slot lose the same votes
+    lost = torch.minimum(votes.amin(1, keepdim=True), weight)
+    votes -= lost
+    weight = weight - lost
+    empty = votes.argmin(1, keepdim=True)
+    taken = weight > 0
+    classes.scatter_(1, empty, rival[:, None].where(taken, classes.gather(1, empty)))
+    votes.scatter_(1, empty, weight.where(taken, votes.gather(1, empty)))

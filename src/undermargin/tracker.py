@@ -1,0 +1,291 @@
+"""The tracker: watches a training, gives every sample a score, never changes anything."""
+
+import json
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from undermargin.epoch import Epoch
+from undermargin.errors import InputError, NotMergedError, ObservationError, UndermarginWarning
+from undermargin.folds import Fold
+from undermargin.observations import Ids, as_indices, as_labels, as_logits
+from undermargin.ranks import device_of_ranks, max_over_ranks, num_ranks, rank
+from undermargin.run import Run
+from undermargin.scores import SCORES
+from undermargin.state import State
+from undermargin.trajectories import Trajectories
+
+Array = npt.NDArray[np.float32]
+
+
+class Tracker:
+    """Watches one training of `num_samples` samples; `scores` names rows of the table of scores.
+
+    `ids` are names to be used in `update` instead of positions. The first `skip_epochs` epochs and those
+    from `until_epoch` on are not averaged (the paper stops before the first learning-rate drop).
+    `suggest` also remembers which class beats each label; `trajectories` records every epoch on disk.
+
+    Call `end_epoch()` after every epoch: a sample's signals are averaged within an epoch, then over
+    epochs. Without any `end_epoch()` every observation counts once; an epoch that is still open does not
+    count beside ended ones.
+
+    >>> tracker = Tracker(3)
+    >>> tracker.update([[2.0, 1.0], [0.0, 3.0]], labels=[0, 0], indices=[0, 2])
+    >>> tracker.scores("aum")
+    array([ 1., nan, -3.], dtype=float32)
+    """
+
+    def __init__(
+        self,
+        num_samples: int,
+        scores: Sequence[str] = ("aum",),
+        *,
+        ids: Sequence[Any] | None = None,
+        skip_epochs: int = 0,
+        until_epoch: int | None = None,
+        suggest: bool = False,
+        trajectories: Trajectories | None = None,
+    ) -> None:
+        if num_samples < 1:
+            raise InputError(f"num_samples is {num_samples}, expected at least 1")
+        self.score_names = _check_names(scores)
+        self.num_samples = num_samples
+        self.skip_epochs = skip_epochs
+        self.until_epoch = until_epoch
+        self.suggest = suggest
+        self.trajectories = trajectories
+        self.epoch = 0  # epochs ended so far
+        self._ids = None if ids is None else Ids(ids, num_samples)
+        self._state: State | None = None  # made when the first batch tells device and number of outputs
+        self._warned: set[str] = set()
+
+    def update(self, logits: Any, labels: Any, indices: Any) -> None:
+        """Observe a batch: logits (batch, classes), labels (batch,), indices (batch,) or ids.
+
+        Takes what the training step has at hand, on whatever device; waits for nothing.
+        """
+        if not self._counts():
+            return
+        if not torch.is_grad_enabled() and not getattr(logits, "requires_grad", False):
+            self._warn_once(
+                "observed a batch with gradients disabled, as in a validation loop. Only training steps should "
+                "pass through update(); if this is one, ignore this warning"
+            )
+        logits = as_logits(logits)
+        labels = as_labels(labels, logits)
+        indices = (as_indices if self._ids is None else self._ids.indices)(indices, logits)
+        if not len(logits):
+            return
+        if self._state is None:
+            self._state = self._allocate(logits.shape[1], logits.device)
+        elif logits.shape[1] != self._state.num_outputs:
+            raise InputError(f"logits have {logits.shape[1]} classes, before they had {self._state.num_outputs}")
+        self._state.update(logits, labels, indices)
+
+    def end_epoch(self) -> None:
+        """Close the epoch: its mean counts once for every sample seen in it. Merges the ranks."""
+        self.reduce()
+        if self._state is not None and self._counts():
+            if self.trajectories is not None and rank() == 0:
+                _record(self.trajectories, self._state.open, self.epoch)
+            self._state.end_epoch()
+            self._report()
+        self.epoch += 1
+
+    def reduce(self) -> None:
+        """Merge the open epoch of all ranks, on all ranks. In a job of one process nothing needs merging."""
+        if num_ranks() > 1:
+            mine = self._state.num_outputs if self._state else 0
+            outputs = torch.tensor(mine, device=device_of_ranks())
+            max_over_ranks(outputs)
+            if self._state is None and outputs > 0:  # nothing came by here, but it did elsewhere
+                self._state = self._allocate(int(outputs), device_of_ranks())
+        if self._state is not None:
+            self._state.reduce()
+
+    def scores(self, name: str = "aum") -> Array:
+        """One number a sample, low = suspicious, nan = never observed: (samples,). Never talks to other ranks."""
+        if name not in self.score_names:
+            raise InputError(f"{name!r} was not tracked; ask for it with Tracker(n, scores=({name!r}, ...))")
+        if self.skip_epochs and not self.epoch:
+            raise ObservationError("skip_epochs needs epochs: call end_epoch() after every epoch")
+        if self._state is None:
+            return np.full(self.num_samples, np.nan, np.float32)
+        if self.epoch == 0 and SCORES[name].needs_epochs:
+            raise ObservationError(f"{name} compares epochs: call end_epoch() after every epoch")
+        self._check_merged("scores")
+        self._report()
+        values, seen = self._state.scores(name, has_epochs=self.epoch > 0)
+        return (SCORES[name].sign * values).where(seen, torch.nan).cpu().numpy()
+
+    @property
+    def lost(self) -> dict[str, int]:
+        """Observations that did not count, by reason."""
+        return {} if self._state is None else self._state.lost()
+
+    def suggestions(self, num_classes: int | None = None) -> tuple[npt.NDArray[np.int64], Array]:
+        """The class that most often beat the label (-1: none did), and in what share of the epochs."""
+        if not self.suggest:
+            raise InputError("suggestions were not tracked; ask for them with Tracker(n, suggest=True)")
+        if self._state is None or self._state.suggestions is None:
+            return np.full(self.num_samples, -1), np.full(self.num_samples, np.nan, np.float32)
+        best, share = self._state.suggestions.best(self._state.epochs, num_classes)
+        return best.cpu().numpy().astype(np.int64), share.float().cpu().numpy()
+
+    def run(
+        self,
+        fold: Fold | None = None,
+        *,
+        ids: Sequence[Any] | None = None,
+        class_names: Sequence[str] | None = None,
+        score: str = "aum",
+    ) -> Run:
+        """What this training left behind, for `identify`."""
+        if score in self.score_names and not SCORES[score].is_directed:
+            raise InputError(f"{score} has no suspicious direction: neither end of it can be judged alone")
+        about: dict[str, Any] = {"ids": ids, "class_names": class_names, "score": score}
+        if fold is not None:
+            about |= {"is_threshold": fold.is_threshold, "labels": fold.assigned_labels, "fold": fold.number}
+        if self.suggest:
+            classes, share = self.suggestions(fold.num_classes if fold else None)
+            about |= {"suggested_labels": classes, "suggestion_confidence": share}
+        return Run(scores=self.scores(score), **about)
+
+    def merge(self, later: "Tracker") -> None:
+        """Append what another tracker observed: its ended epochs follow ours, the open epochs become one.
+
+        Trackers that share one epoch's batches are therefore merged before `end_epoch()`.
+        """
+        if self._settings() != later._settings():
+            raise InputError(f"trackers differ in their settings: {self._settings()} and {later._settings()}")
+        if later._state is not None:
+            if self._state is None:
+                self._state = self._allocate(later._state.num_outputs, later._state.device)
+            self._state.follow(later._state)
+        self.epoch += later.epoch
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything needed to go on from here, also in mid-epoch, also with another number of ranks."""
+        self._check_merged("state_dict")
+        state = {"settings": self._settings(), "epoch": self.epoch, "num_outputs": 0}
+        if self._state is None:
+            return state
+        return state | {"num_outputs": self._state.num_outputs} | dict(self._state.tensors())
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from a `state_dict` of a tracker with the same settings."""
+        if state["settings"] != self._settings():
+            raise InputError(f"this state is of a tracker with {state['settings']}, not {self._settings()}")
+        self.epoch = int(state["epoch"])
+        self._state = None
+        if state["num_outputs"]:
+            device = next(value.device for value in state.values() if isinstance(value, Tensor))
+            self._state = self._allocate(int(state["num_outputs"]), device)
+            self._state.load(state)
+
+    def save(self, path: str | Path) -> None:
+        """Write the state as safetensors; the file appears whole or not at all."""
+        from safetensors.torch import save_file
+
+        state = self.state_dict()
+        tensors = {name: value.contiguous() for name, value in state.items() if isinstance(value, Tensor)}
+        about = {name: value for name, value in state.items() if name not in tensors}
+        partial = Path(f"{path}.part")
+        save_file(tensors, partial, metadata={"undermargin": json.dumps(about)})
+        partial.replace(path)
+
+    @classmethod
+    def load(cls, path: str | Path, **unsaved: Any) -> "Tracker":
+        """Read what `save` wrote; `ids=` and `trajectories=` are not part of it and can be given again."""
+        from safetensors import SafetensorError, safe_open
+
+        try:
+            with safe_open(path, "pt") as file:
+                about = json.loads(file.metadata()["undermargin"])
+                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
+        except (OSError, SafetensorError, KeyError, TypeError) as error:
+            raise InputError(f"{path} is not a tracker's file: {error}") from None
+        settings = about["settings"]
+        tracker = cls(settings.pop("num_samples"), settings.pop("scores"), **settings, **unsaved)
+        tracker.load_state_dict(about | tensors | {"settings": tracker._settings()})
+        return tracker
+
+    def _allocate(self, num_outputs: int, device: torch.device) -> State:
+        chosen = None
+        if self.trajectories is not None and len(self.trajectories.logits_of):
+            chosen = torch.from_numpy(self.trajectories.logits_of)
+        names = self.score_names
+        return State(self.num_samples, names, num_outputs, device, suggest=self.suggest, logits_of=chosen)
+
+    def _settings(self) -> dict[str, Any]:
+        return {
+            "num_samples": self.num_samples,
+            "scores": list(self.score_names),
+            "skip_epochs": self.skip_epochs,
+            "until_epoch": self.until_epoch,
+            "suggest": self.suggest,
+        }
+
+    def _counts(self) -> bool:
+        """Whether the open epoch is one of those to average."""
+        return self.epoch >= self.skip_epochs and (self.until_epoch is None or self.epoch < self.until_epoch)
+
+    def _check_merged(self, reader: str) -> None:
+        if self._state is not None and not self._state.is_merged and (self.epoch == 0 or reader == "state_dict"):
+            raise NotMergedError(
+                f"{reader}() was called with observations that only this one of {num_ranks()} ranks has. "
+                "Call reduce() or end_epoch() on all ranks first; both are collectives"
+            )
+
+    def _report(self) -> None:
+        """Say once, for each reason, that observations did not count."""
+        assert self._state is not None  # noqa: S101 - both callers have seen it
+        for reason, count in self._state.lost().items():
+            if reason != "negative label":  # the usual way to say "ignore this one"
+                self._warn_once(f"{reason}: {count} observations did not count. {_ADVICE[reason]}", key=reason)
+        if self._state.open.looks_like_probabilities:
+            self._warn_once(
+                "the logits of the first batch are probabilities: none is negative and they sum to 1. "
+                "Margins of probabilities flatten; pass the output before softmax, or its logarithm"
+            )
+
+    def _warn_once(self, message: str, key: str = "") -> None:
+        if (key or message) not in self._warned:
+            self._warned.add(key or message)
+            warnings.warn(f"Tracker: {message}", UndermarginWarning, stacklevel=3)
+
+
+_ADVICE = {
+    "non-finite logits": "One overflow in half precision is harmless; many mean that the training diverges",
+    "label too large": "Labels must be below the number of outputs; with threshold samples the network needs one more",
+    "index out of range": "Indices are positions 0..n-1 in the training set; was n smaller than the data set?",
+}
+
+
+def _check_names(scores: Sequence[str]) -> tuple[str, ...]:
+    names = (scores,) if isinstance(scores, str) else tuple(scores)
+    for name in names:
+        if name not in SCORES:
+            raise InputError(f"there is no score {name!r}; choose from {', '.join(SCORES)}")
+    if not names:
+        raise InputError("scores is empty; name at least one, such as 'aum'")
+    return names
+
+
+def _record(trajectories: Trajectories, epoch: Epoch, number: int) -> None:
+    """Write an epoch's means block by block, and the chosen samples' logits."""
+
+    def blocks() -> Iterator[tuple[slice, Array]]:
+        for rows in epoch.blocks():
+            yield rows, torch.cat([means[:, :1] for means in epoch.means(rows)[0]], 1).cpu().numpy()
+
+    trajectories.describe(epoch.signals, epoch.num_samples)
+    trajectories.write(number, (epoch.num_samples, len(epoch.signals)), blocks())
+    if len(trajectories.logits_of):
+        trajectories.write_logits(number, epoch.logits().cpu().numpy())

@@ -1,0 +1,1 @@
+"""Engines: how networks are trained here."""

@@ -1,0 +1,89 @@
+"""What every sample did at every epoch, on disk: one plain .npy file an epoch, memory bounded by one block.
+
+    trajectories/trajectories.json   {"signals": ["margin"], "num_samples": 60000, "logits_of": [3, 17]}
+    trajectories/epoch-00000.npy     (samples, signals) float32; nan: not shown in that epoch
+    trajectories/logits-00000.npy    (chosen samples, classes) float32, where full logits were asked for
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from undermargin.errors import InputError
+
+Array = npt.NDArray[np.float32]
+
+
+class Trajectories:
+    """A folder of trajectories: a tracker writes one file an epoch, anyone reads.
+
+    An epoch's file appears whole or not at all, and writing it again replaces it: a resumed training
+    leaves the same files as an uninterrupted one.
+    """
+
+    def __init__(self, folder: str | Path, *, logits_of: Sequence[int] = ()) -> None:
+        self.folder = Path(folder)
+        self.logits_of = np.asarray(logits_of, dtype=np.int64)
+        if len(np.unique(self.logits_of)) < len(self.logits_of):
+            raise InputError(f"logits_of names {len(self.logits_of)} samples, some of them twice; name each once")
+
+    @classmethod
+    def open(cls, folder: str | Path) -> "Trajectories":
+        """The trajectories that a training left in `folder`."""
+        description = Path(folder) / "trajectories.json"
+        if not description.is_file():
+            raise InputError(f"{folder} holds no trajectories ({description.name} is missing)")
+        return cls(folder, logits_of=json.loads(description.read_text())["logits_of"])
+
+    def describe(self, signals: Sequence[str], num_samples: int) -> None:
+        """Create the folder and say what its files hold."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        text = json.dumps(
+            {"signals": list(signals), "num_samples": num_samples, "logits_of": self.logits_of.tolist()}
+        )
+        (self.folder / "trajectories.json").write_text(text + "\n")
+
+    def write(self, epoch: int, shape: tuple[int, int], blocks: Iterable[tuple[slice, Array]]) -> None:
+        """Write an epoch's (samples, signals), given block after block."""
+        path = self.folder / f"epoch-{epoch:05d}.npy"
+        partial = path.with_suffix(".part")
+        file = np.lib.format.open_memmap(partial, mode="w+", dtype=np.float32, shape=shape)
+        for rows, block in blocks:
+            file[rows] = block
+        file.flush()
+        del file
+        partial.replace(path)
+
+    def write_logits(self, epoch: int, logits: Array) -> None:
+        """Write an epoch's logits of the chosen samples."""
+        partial = self.folder / "logits.part"
+        with partial.open("wb") as file:
+            np.save(file, logits.astype(np.float32))
+        partial.replace(self.folder / f"logits-{epoch:05d}.npy")
+
+    @property
+    def signals(self) -> list[str]:
+        """The signals that were recorded."""
+        return list(json.loads((self.folder / "trajectories.json").read_text())["signals"])
+
+    @property
+    def epochs(self) -> list[int]:
+        """The epochs that were recorded, in order."""
+        return sorted(int(path.stem.removeprefix("epoch-")) for path in self.folder.glob("epoch-*.npy"))
+
+    def of(self, indices: Sequence[int], signal: str = "margin") -> Array:
+        """The signal of these samples: (epochs, samples)."""
+        if signal not in self.signals:
+            raise InputError(f"{signal!r} was not recorded in {self.folder}; there is {', '.join(self.signals)}")
+        column = self.signals.index(signal)
+        files = (self.folder / f"epoch-{epoch:05d}.npy" for epoch in self.epochs)
+        return np.array([np.load(path, mmap_mode="r")[indices, column] for path in files], dtype=np.float32)
+
+    def logits(self) -> Array:
+        """Full logits of the chosen samples, in the order of `logits_of`: (epochs, samples, classes)."""
+        if not len(self.logits_of):
+            raise InputError(f"no sample's full logits were recorded in {self.folder}; name some in logits_of=")
+        return np.array([np.load(path) for path in sorted(self.folder.glob("logits-*.npy"))], dtype=np.float32)

@@ -1,0 +1,58 @@
+import numpy as np
+import pytest
+import torch
+
+from tests import reference
+from undermargin.signals import SIGNALS, Batch, width
+
+
+def one(name, logits, label):
+    return SIGNALS[name](Batch(torch.tensor([logits]), torch.tensor([[label]])))[0].tolist()
+
+
+def test_the_margin_is_the_assigned_logit_minus_the_largest_other():
+    assert one("margin", [1.0, 5.0, 3.0], 1) == [2.0]
+    assert one("margin", [1.0, 5.0, 3.0], 0) == [-4.0]
+
+
+def test_two_equal_logits_have_margin_zero_and_do_not_count_as_correct():
+    assert one("margin", [2.0, 2.0], 0) == [0.0]
+    assert one("correct", [2.0, 2.0], 0) == [0.0]
+
+
+def test_hand_worked_probabilities():
+    # softmax of log(1), log(1), log(2) is 1/4, 1/4, 1/2
+    logits = np.log([1.0, 1.0, 2.0]).tolist()
+    assert one("confidence", logits, 2) == pytest.approx([0.5])
+    assert one("loss", logits, 2) == pytest.approx([np.log(2)])
+    assert one("probability_margin", logits, 0) == pytest.approx([-0.25])
+    assert one("el2n", logits, 2) == pytest.approx([np.sqrt(0.25 + 2 / 16)])
+    assert one("split_probabilities", logits, 1) == pytest.approx([0.25, 0.25, 0, 0.5])
+
+
+@pytest.mark.parametrize("name", ["margin", "loss", "confidence", "probability_margin", "correct", "el2n"])
+def test_every_signal_equals_a_loop_over_single_samples(name):
+    logits, labels = torch.randn(20, 7) * 5, torch.randint(0, 7, (20, 1))
+    expected = [reference.signals(row.tolist(), int(label))[name] for row, label in zip(logits, labels, strict=True)]
+    assert SIGNALS[name](Batch(logits, labels))[:, 0].tolist() == pytest.approx(expected, rel=1e-5, abs=1e-6)
+
+
+@pytest.mark.parametrize("name", SIGNALS)
+def test_every_signal_is_finite_for_enormous_logits_and_has_its_width(name):
+    batch = Batch(torch.tensor([[1e4, -1e4, 0.0], [-1e4, 1e4, 0.0]]), torch.tensor([[0], [0]]))
+    values = SIGNALS[name](batch)
+    assert values.isfinite().all()
+    assert values.shape == (2, width(name, 3))
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_half_precision_logits_are_worked_on_in_single_precision(dtype):
+    logits = torch.tensor([[8.0, 3.0]], dtype=dtype)
+    margin = SIGNALS["margin"](Batch(logits, torch.tensor([[0]])))
+    assert margin.dtype == torch.float32
+    assert margin.item() == 5.0
+
+
+def test_a_masked_class_of_minus_infinity_disturbs_nobody():
+    assert one("margin", [1.0, -torch.inf, 0.0], 0) == [1.0]
+    assert one("el2n", [0.0, -torch.inf, 0.0], 0) == pytest.approx([np.sqrt(0.5)])

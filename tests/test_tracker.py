@@ -1,0 +1,419 @@
+import numpy as np
+import pytest
+import torch
+
+from tests import reference
+from undermargin import Tracker, Trajectories, folds
+from undermargin.errors import InputError, ObservationError, UndermarginWarning
+from undermargin.scores import SCORES
+
+LOGITS = torch.tensor([[3.0, 1.0, 0.0], [0.0, 2.0, 1.0]])
+LABELS = torch.tensor([0, 2])
+INDICES = torch.tensor([4, 1])
+
+
+def test_the_score_of_a_sample_is_its_mean_margin_and_nan_without_one():
+    tracker = Tracker(5)
+    tracker.update(LOGITS, LABELS, INDICES)
+    tracker.update(LOGITS * 2, LABELS, INDICES)
+    np.testing.assert_array_equal(tracker.scores(), [np.nan, -1.5, np.nan, np.nan, 3.0])
+
+
+def test_an_epochs_mean_counts_once_however_often_a_sample_was_shown_in_it():
+    tracker = Tracker(1)
+    for margins in ([10.0], [0.0, 2.0, 4.0]):  # epoch means 10 and 2
+        for margin in margins:
+            tracker.update([[margin, 0.0]], [0], [0])
+        tracker.end_epoch()
+    assert tracker.scores().tolist() == [6.0]
+
+
+def test_without_end_epoch_every_observation_counts_once():
+    tracker = Tracker(1)
+    for margin in (10.0, 0.0, 2.0):
+        tracker.update([[margin, 0.0]], [0], [0])
+    assert tracker.scores().tolist() == [4.0]
+
+
+def test_an_open_epoch_does_not_count_beside_ended_ones():
+    tracker = Tracker(1)
+    tracker.update([[1.0, 0.0]], [0], [0])
+    tracker.end_epoch()
+    tracker.update([[9.0, 0.0]], [0], [0])
+    assert tracker.scores().tolist() == [1.0]
+
+
+@pytest.mark.parametrize(
+    "indices", [[4, 1], (4, 1), np.array([4, 1]), np.array([4, 1], dtype=np.uint8), torch.tensor([4, 1]).int()]
+)
+def test_indices_may_be_lists_arrays_or_tensors(indices):
+    tracker = Tracker(5)
+    tracker.update(LOGITS, LABELS.numpy(), indices)
+    assert tracker.scores()[[4, 1]].tolist() == [2.0, -1.0]
+
+
+@pytest.mark.parametrize("ids", [["a", "b", "c", "d", "e"], [50, 11, 7, 3, 40], np.array([50, 11, 7, 3, 40])])
+def test_names_and_numbers_can_stand_for_positions(ids):
+    tracker = Tracker(5, ids=ids)
+    tracker.update(LOGITS, LABELS, [ids[4], ids[1]])
+    assert tracker.scores()[[4, 1]].tolist() == [2.0, -1.0]
+
+
+def test_an_unknown_name_is_an_error_that_names_it():
+    tracker = Tracker(2, ids=["a", "b"])
+    with pytest.raises(ObservationError, match="'z' is none of the 2 ids"):
+        tracker.update(LOGITS, LABELS, ["a", "z"])
+
+
+def test_an_unknown_number_is_lost_and_reported():
+    tracker = Tracker(2, ids=[10, 20])
+    tracker.update(LOGITS, LABELS, [10, 30])
+    with pytest.warns(UndermarginWarning, match="index out of range: 1 observation"):
+        assert tracker.scores().tolist()[0] == 2.0
+
+
+def test_ids_must_be_unique_and_as_many_as_the_samples():
+    with pytest.raises(InputError, match="1 ids occur more than once"):
+        Tracker(2, ids=["a", "a"])
+    with pytest.raises(InputError, match="3 ids for 2 samples"):
+        Tracker(2, ids=["a", "b", "c"])
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+def test_logits_of_any_float_type_accumulate_in_single_precision_or_better(dtype):
+    tracker = Tracker(1)
+    for _ in range(3000):  # in half precision the sum would stand still at 2048
+        tracker.update(torch.tensor([[1.0, 0.0]], dtype=dtype), [0], [0])
+    assert tracker.scores().tolist() == [1.0]
+
+
+def test_double_precision_margins_keep_their_digits():
+    tracker = Tracker(1)
+    tracker.update(torch.tensor([[1e6 + 1e-3, 1e6]], dtype=torch.float64), [0], [0])
+    assert tracker.scores()[0] == pytest.approx(1e-3, rel=1e-5)
+
+
+def test_a_batch_of_one_and_an_empty_batch():
+    tracker = Tracker(2)
+    tracker.update(torch.zeros(0, 3), torch.zeros(0, dtype=torch.long), [])
+    tracker.update(torch.tensor([[1.0, 0.0, 0.0]]), torch.tensor([0]), torch.tensor([1]))
+    np.testing.assert_array_equal(tracker.scores(), [np.nan, 1.0])
+
+
+def test_a_sample_twice_in_one_batch_is_averaged():
+    tracker = Tracker(1)
+    tracker.update([[4.0, 0.0], [0.0, 2.0]], [0, 0], [0, 0])
+    assert tracker.scores().tolist() == [1.0]
+
+
+@pytest.mark.parametrize("shape", [(3,), (3, 1)])
+def test_one_logit_of_a_binary_model_is_the_margin_of_class_one(shape):
+    tracker = Tracker(3)
+    tracker.update(torch.tensor([2.0, 2.0, -1.0]).reshape(shape), [1, 0, 1], [0, 1, 2])
+    assert tracker.scores().tolist() == [2.0, -2.0, -1.0]
+
+
+def test_a_forward_pass_that_runs_twice_changes_nothing():
+    once, twice = Tracker(5), Tracker(5)
+    for _ in range(3):
+        once.update(LOGITS, LABELS, INDICES)
+        for _ in range(2):
+            twice.update(LOGITS, LABELS, INDICES)
+        once.end_epoch()
+        twice.end_epoch()
+    np.testing.assert_array_equal(once.scores(), twice.scores())
+
+
+def test_buffers_that_the_caller_overwrites_are_not_looked_at_later():
+    tracker = Tracker(5)
+    logits, labels, indices = LOGITS.clone(), LABELS.clone(), INDICES.clone()
+    tracker.update(logits, labels, indices)
+    logits.zero_()
+    labels.zero_()
+    indices.zero_()
+    assert tracker.scores()[[4, 1]].tolist() == [2.0, -1.0]
+
+
+def test_large_and_small_batches_mix():
+    tracker = Tracker(70_000)
+    tracker.update([[1.0, 0.0]], [0], [5])
+    tracker.update(torch.tensor([[3.0, 0.0]]).expand(70_000, 2), torch.zeros(70_000).long(), torch.arange(70_000))
+    assert tracker.scores()[[0, 5]].tolist() == [3.0, 2.0]
+
+
+def test_skipped_epochs_and_those_after_the_end_are_not_averaged():
+    tracker = Tracker(1, skip_epochs=1, until_epoch=3)
+    for margin in (100.0, 1.0, 3.0, 100.0):
+        tracker.update([[margin, 0.0]], [0], [0])
+        tracker.end_epoch()
+    assert tracker.scores().tolist() == [2.0]
+
+
+def test_skip_epochs_without_epochs_is_an_error():
+    tracker = Tracker(1, skip_epochs=1)
+    tracker.update([[1.0, 0.0]], [0], [0])
+    with pytest.raises(ObservationError, match="end_epoch"):
+        tracker.scores()
+
+
+@pytest.mark.parametrize("name", [name for name, score in SCORES.items() if score.needs_epochs])
+def test_scores_that_compare_epochs_say_that_they_need_them(name):
+    tracker = Tracker(1, scores=[name])
+    tracker.update([[1.0, 0.0]], [0], [0])
+    with pytest.raises(ObservationError, match=f"{name} compares epochs"):
+        tracker.scores(name)
+
+
+def test_a_score_that_was_not_tracked_or_does_not_exist_is_an_error():
+    with pytest.raises(InputError, match="ask for it with"):
+        Tracker(1).scores("el2n")
+    with pytest.raises(InputError, match="no score 'aumm'; choose from aum"):
+        Tracker(1, scores=["aumm"])
+
+
+def test_one_overflow_does_not_poison_a_sample():
+    tracker = Tracker(2)
+    tracker.update([[1.0, 0.0], [1.0, 0.0]], [0, 0], [0, 1])
+    for bad in (torch.inf, -torch.inf, torch.nan):
+        tracker.update([[bad, 0.0], [1.0, 0.0]], [0, 0], [0, 1])
+    with pytest.warns(UndermarginWarning, match="non-finite logits: 3 observations"):
+        assert tracker.scores().tolist() == [1.0, 1.0]
+    assert tracker.lost == {"non-finite logits": 3}
+
+
+def test_negative_labels_are_ignored_silently_as_losses_do():
+    tracker = Tracker(2)
+    tracker.update([[1.0, 0.0], [1.0, 0.0]], [0, -100], [0, 1])
+    np.testing.assert_array_equal(tracker.scores(), [1.0, np.nan])
+    assert tracker.lost == {"negative label": 1}
+
+
+def test_a_label_beyond_the_outputs_and_an_index_beyond_the_samples_are_lost_and_reported():
+    tracker = Tracker(2)
+    tracker.update([[1.0, 0.0]] * 4, [0, 2, 0, 0], [0, 1, 2, -1])
+    with pytest.warns(UndermarginWarning) as warned:
+        np.testing.assert_array_equal(tracker.scores(), [1.0, np.nan])
+    messages = " ".join(str(one.message) for one in warned)
+    assert "label too large: 1 observations" in messages
+    assert "index out of range: 2 observations" in messages
+    assert "one more" in messages  # what to do about it
+
+
+def test_losses_are_counted_over_epochs():
+    tracker = Tracker(1)
+    with pytest.warns(UndermarginWarning, match="out of range"):
+        for _ in range(3):
+            tracker.update([[1.0, 0.0]] * 2, [0, 0], [0, 7])
+            tracker.end_epoch()
+    assert tracker.lost == {"index out of range": 3}
+
+
+def test_a_validation_loop_warns_once():
+    tracker = Tracker(5)
+    with torch.no_grad(), pytest.warns(UndermarginWarning, match="validation loop") as warned:
+        tracker.update(LOGITS, LABELS, INDICES)
+        tracker.update(LOGITS, LABELS, INDICES)
+    assert len(warned) == 1
+
+
+def test_logits_of_a_training_step_observed_under_no_grad_do_not_warn():
+    logits = LOGITS.clone().requires_grad_()
+    with torch.no_grad():
+        Tracker(5).update(logits, LABELS, INDICES)
+
+
+def test_probabilities_instead_of_logits_are_noticed():
+    tracker = Tracker(5)
+    tracker.update(LOGITS.softmax(1), LABELS, INDICES)
+    with pytest.warns(UndermarginWarning, match="are probabilities"):
+        tracker.scores()
+
+
+@pytest.mark.parametrize(
+    ("logits", "labels", "indices", "message"),
+    [
+        (LOGITS, torch.rand(2, 3), INDICES, "Soft labels"),
+        (LOGITS, torch.rand(2), INDICES, "Soft labels"),
+        (LOGITS, LABELS[:1], INDICES, "1 labels for 2 rows"),
+        (LOGITS, LABELS, INDICES[:1], "1 indices for 2 rows"),
+        (LOGITS.long(), LABELS, INDICES, "expected floating point"),
+        (torch.rand(2, 3, 4, 4), LABELS, INDICES, r"shape \(2, 3, 4, 4\), expected \(batch, classes\)"),
+        (LOGITS, LABELS, ["a", "b"], "ids=names"),
+        (LOGITS, LABELS, torch.rand(2), "whole numbers"),
+    ],
+)
+def test_wrong_shapes_and_types_are_errors_that_say_what_to_do(logits, labels, indices, message):
+    with pytest.raises(InputError, match=message):
+        Tracker(5).update(logits, labels, indices)
+
+
+def test_another_number_of_classes_is_an_error():
+    tracker = Tracker(5)
+    tracker.update(LOGITS, LABELS, INDICES)
+    with pytest.raises(InputError, match="2 classes, before they had 3"):
+        tracker.update(LOGITS[:, :2], [0, 0], INDICES)
+
+
+def test_the_graph_of_the_training_step_is_left_alone():
+    weights = torch.randn(4, 3, requires_grad=True)
+    logits = torch.randn(2, 4) @ weights
+    Tracker(5).update(logits, LABELS, INDICES)
+    logits.sum().backward()
+    assert weights.grad is not None
+
+
+def test_aum_alone_takes_at_most_sixteen_bytes_a_sample():
+    tracker = Tracker(10_000)
+    tracker.update(LOGITS, LABELS, INDICES)
+    tracker.end_epoch()
+    tensors = [value for value in tracker.state_dict().values() if isinstance(value, torch.Tensor)]
+    assert sum(tensor.nbytes for tensor in tensors) <= 16 * 10_000 + 200
+
+
+def test_the_suggestion_is_the_class_that_most_often_beat_the_label():
+    tracker = Tracker(2, suggest=True)
+    for winner in (1, 2, 2, 0):  # of sample 0, labelled 0; sample 1 is always right
+        logits = torch.zeros(2, 4)
+        logits[0, winner] = 1.0
+        logits[1, 3] = 1.0
+        tracker.update(logits, [0, 3], [0, 1])
+        tracker.end_epoch()
+    classes, confidence = tracker.suggestions()
+    assert classes.tolist() == [2, -1]
+    assert confidence.tolist() == [0.5, 0.0]
+
+
+def test_the_extra_label_is_never_suggested():
+    tracker = Tracker(1, suggest=True)
+    for winner in (3, 3, 1):
+        tracker.update(torch.eye(4)[[winner]], [0], [0])
+        tracker.end_epoch()
+    assert tracker.suggestions(num_classes=3)[0].tolist() == [1]
+
+
+def test_a_class_with_more_than_a_fifth_of_a_thousand_classes_votes_is_always_remembered(rng):
+    tracker = Tracker(1, suggest=True)
+    winners = [777] * 30 + rng.integers(1, 1000, 70).tolist()
+    for winner in rng.permutation(winners):
+        tracker.update(torch.nn.functional.one_hot(torch.tensor([winner]), 1000).float(), [0], [0])
+        tracker.end_epoch()
+    classes, confidence = tracker.suggestions()
+    assert classes.tolist() == [777]
+    assert 0.1 <= confidence[0] <= 0.3
+
+
+def test_suggestions_at_a_thousand_classes_take_bounded_memory():
+    tracker = Tracker(1000, suggest=True)
+    tracker.update(torch.randn(64, 1000), torch.zeros(64).long(), torch.arange(64))
+    tracker.end_epoch()
+    tensors = [value for value in tracker.state_dict().values() if isinstance(value, torch.Tensor)]
+    assert sum(tensor.nbytes for tensor in tensors) < 64 * 1000
+
+
+def test_a_run_carries_the_folds_labels_and_threshold_samples():
+    first, _ = folds([0, 1, 2] * 4, 3)
+    tracker = Tracker(12, suggest=True)
+    tracker.update(torch.randn(12, 4), first.labels, np.arange(12))
+    tracker.end_epoch()
+    run = tracker.run(first, ids=[f"{i}.png" for i in range(12)], class_names=["a", "b", "c"])
+    assert run.labels.tolist() == [0, 1, 2] * 4
+    assert run.is_threshold.sum() == 3
+    assert run.suggested_labels.max() < 3
+    np.testing.assert_array_equal(run.scores, tracker.scores())
+
+
+def test_a_score_without_a_suspicious_direction_cannot_be_judged():
+    tracker = Tracker(1, scores=["variability"])
+    tracker.update([[1.0, 0.0]], [0], [0])
+    tracker.end_epoch()
+    with pytest.raises(InputError, match="variability has no suspicious direction"):
+        tracker.run(score="variability")
+
+
+def test_trajectories_hold_every_epochs_margins_and_the_chosen_samples_logits(tmp_path):
+    tracker = Tracker(3, trajectories=Trajectories(tmp_path / "t", logits_of=[2, 0]))
+    for scale in (1.0, 2.0):
+        tracker.update(torch.tensor([[3.0, 1.0], [0.0, 4.0]]) * scale, [0, 0], [0, 2])
+        tracker.end_epoch()
+    recorded = Trajectories.open(tmp_path / "t")
+    np.testing.assert_array_equal(recorded.of([0, 1, 2]), [[2, np.nan, -4], [4, np.nan, -8]])
+    np.testing.assert_array_equal(recorded.logits(), [[[0, 4], [3, 1]], [[0, 8], [6, 2]]])
+    assert recorded.signals == ["margin"]
+
+
+def test_what_was_not_recorded_is_an_error(tmp_path):
+    with pytest.raises(InputError, match="holds no trajectories"):
+        Trajectories.open(tmp_path)
+    tracker = Tracker(1, trajectories=Trajectories(tmp_path / "t"))
+    tracker.update([[1.0, 0.0]], [0], [0])
+    tracker.end_epoch()
+    with pytest.raises(InputError, match="there is margin"):
+        Trajectories.open(tmp_path / "t").of([0], "loss")
+    with pytest.raises(InputError, match="logits_of="):
+        Trajectories.open(tmp_path / "t").logits()
+
+
+def feed(tracker, stream):
+    for epoch in stream:
+        for index, label, logits in epoch:
+            tracker.update(torch.tensor([logits]), [label], [index])
+        tracker.end_epoch()
+
+
+@pytest.fixture(scope="module")
+def stream():
+    generator = torch.Generator().manual_seed(1)
+    return [
+        [(index, index % 3, torch.randn(3, generator=generator).tolist()) for index in range(6)] for _ in range(5)
+    ]
+
+
+def test_a_later_trackers_epochs_follow(stream):
+    names = list(SCORES)
+    first, second = Tracker(6, names), Tracker(6, names)
+    feed(first, stream[:2])
+    feed(second, stream[2:])
+    first.merge(second)
+    assert first.epoch == 5
+    for name in names:
+        np.testing.assert_allclose(first.scores(name), reference.scores(name, stream, 6), rtol=1e-5, atol=1e-6)
+
+
+def test_trackers_with_different_settings_do_not_merge():
+    with pytest.raises(InputError, match="differ in their settings"):
+        Tracker(3).merge(Tracker(4))
+
+
+@pytest.mark.parametrize("how", ["state_dict", "file"])
+def test_resuming_in_mid_epoch_equals_the_uninterrupted_run(stream, how, tmp_path):
+    names = list(SCORES)
+    whole = Tracker(6, names, suggest=True)
+    feed(whole, stream)
+    part = Tracker(6, names, suggest=True)
+    feed(part, stream[:2])
+    for index, label, logits in stream[2][:3]:
+        part.update(torch.tensor([logits]), [label], [index])
+    if how == "file":
+        part.save(tmp_path / "tracker.safetensors")
+        resumed = Tracker.load(tmp_path / "tracker.safetensors")
+    else:
+        resumed = Tracker(6, names, suggest=True)
+        resumed.load_state_dict(part.state_dict())
+    feed(resumed, [stream[2][3:], *stream[3:]])
+    for name in names:
+        np.testing.assert_array_equal(resumed.scores(name), whole.scores(name))
+    np.testing.assert_array_equal(resumed.suggestions()[0], whole.suggestions()[0])
+
+
+def test_a_state_of_other_settings_or_a_damaged_file_is_refused(tmp_path):
+    with pytest.raises(InputError, match="this state is of a tracker with"):
+        Tracker(3).load_state_dict(Tracker(4).state_dict())
+    path = tmp_path / "tracker.safetensors"
+    path.write_bytes(b"nonsense")
+    with pytest.raises(InputError, match="not a tracker's file"):
+        Tracker.load(path)
+
+
+def test_a_tracker_that_has_seen_nothing_saves_loads_and_scores(tmp_path):
+    Tracker(2).save(tmp_path / "empty")
+    assert np.isnan(Tracker.load(tmp_path / "empty").scores()).all()
