@@ -2,6 +2,7 @@
 
 import math
 from collections import defaultdict
+from itertools import pairwise
 
 # A stream is a list of epochs; an epoch a list of observations (index, label, [logits]).
 
@@ -55,7 +56,7 @@ def forgetting(epochs):
     correct = [e["correct"] > 0.5 for e in epochs]
     if not any(correct):
         return -float(len(correct))
-    return -float(sum(a and not b for a, b in zip(correct, correct[1:], strict=False)))
+    return -float(sum(a and not b for a, b in pairwise(correct)))
 
 
 def deviation(values):

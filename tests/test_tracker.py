@@ -44,7 +44,8 @@ def test_an_open_epoch_does_not_count_beside_ended_ones():
 
 
 @pytest.mark.parametrize(
-    "indices", [[4, 1], (4, 1), np.array([4, 1]), np.array([4, 1], dtype=np.uint8), torch.tensor([4, 1]).int()]
+    "indices",
+    [[4, 1], (4, 1), np.array([4, 1]), np.array([4, 1], dtype=np.uint8), torch.tensor([4, 1]).int()],
 )
 def test_indices_may_be_lists_arrays_or_tensors(indices):
     tracker = Tracker(5)
@@ -223,8 +224,8 @@ def test_logits_of_a_training_step_observed_under_no_grad_do_not_warn():
 
 
 def test_probabilities_instead_of_logits_are_noticed():
-    tracker = Tracker(5)
-    tracker.update(LOGITS.softmax(1), LABELS, INDICES)
+    tracker = Tracker(16)
+    tracker.update(torch.randn(16, 3).softmax(1), torch.zeros(16).long(), torch.arange(16))
     with pytest.warns(UndermarginWarning, match="are probabilities"):
         tracker.scores()
 
@@ -363,9 +364,7 @@ def feed(tracker, stream):
 @pytest.fixture(scope="module")
 def stream():
     generator = torch.Generator().manual_seed(1)
-    return [
-        [(index, index % 3, torch.randn(3, generator=generator).tolist()) for index in range(6)] for _ in range(5)
-    ]
+    return [[(index, index % 3, torch.randn(3, generator=generator).tolist()) for index in range(6)] for _ in range(5)]
 
 
 def test_a_later_trackers_epochs_follow(stream):

@@ -1,5 +1,7 @@
 """Whatever way a stream of observations is cut up, the scores are those of a plain loop."""
 
+from itertools import pairwise
+
 import numpy as np
 import torch
 from hypothesis import given, settings
@@ -24,7 +26,7 @@ def batches(data, observations):
     """The observations in order, cut into batches at random."""
     cuts = sorted(data.draw(st.sets(st.integers(1, max(len(observations) - 1, 1)), max_size=4)))
     edges = [0, *cuts, len(observations)]
-    return [observations[a:b] for a, b in zip(edges, edges[1:], strict=False)]
+    return [observations[a:b] for a, b in pairwise(edges)]
 
 
 def observe(tracker, batch):

@@ -1,7 +1,7 @@
 """The open epoch: sums of every signal for every sample, with guards, and never a wait for the device.
 
-Small batches are kept in a buffer and added together, so that the many small operations of the guards are
-paid once for thousands of logits and not at every step.
+What guards and sums cost is the number of small operations, not their size. So small batches wait in a buffer
+until they are worth a signal, and signals wait until they are worth a sum; most steps only copy their batch.
 """
 
 from collections.abc import Sequence
@@ -12,8 +12,11 @@ from torch import Tensor
 from undermargin.signals import SIGNALS, Batch, width
 from undermargin.suggestions import Suggestions
 
-BUFFER = 1 << 16  # logits: small enough for a cache, large enough to hide the cost of an operation
+BUFFER = 1 << 16  # numbers that wait together: few enough for a cache, enough to hide the cost of an operation
 BLOCK = 1 << 16  # samples handled together when an epoch ends
+TELLING_ROWS = 8  # fewer may sum to one by chance
+
+Triple = tuple[Tensor, Tensor, Tensor]
 
 # Behind the samples' rows stand spare rows that take what must not count. Their counts are the report.
 SPARE_ROWS = ("negative label", "non-finite logits", "label too large", "index out of range")
@@ -44,52 +47,67 @@ class Epoch:
             self.slots = torch.full((rows,), len(logits_of), dtype=torch.int32, device=device)
             self.slots[logits_of.to(device)] = torch.arange(len(logits_of), dtype=torch.int32, device=device)
         self.looks_like_probabilities: Tensor | None = None
-        self._buffer: list[tuple[Tensor, Tensor, Tensor]] = []
-        self._buffered = 0
+        self._batches: list[Triple] = []  # (logits, labels, indices)
+        self._signals: list[Triple] = []  # (values, labels, indices)
 
     def update(self, logits: Tensor, labels: Tensor, indices: Tensor) -> None:
         """Take a batch: logits (batch, outputs), labels (batch,), indices (batch,)."""
-        if logits.numel() >= BUFFER:
-            self.flush()
-            self._add(logits, labels, indices)
-            return
         # copies: what the caller passed may be a buffer of its own that the next step overwrites
-        self._buffer.append((logits.clone(), labels.clone(), indices.clone()))
-        self._buffered += logits.numel()
-        if self._buffered >= BUFFER:
-            self.flush()
+        labels, indices = labels.clone(), indices.clone()
+        if logits.numel() >= BUFFER:
+            self._measure_batches()
+            self._measure(logits, labels, indices)
+        else:
+            self._batches.append((logits.clone(), labels, indices))
+            if len(self._batches) * logits.numel() >= BUFFER:
+                self._measure_batches()
 
     def flush(self) -> None:
-        """Bring the sums up to date with the buffer."""
-        if self._buffer:
-            self._add(*(torch.cat(parts) for parts in zip(*self._buffer, strict=True)))
-            self._buffer.clear()
-            self._buffered = 0
+        """Bring the sums up to date with everything that waits."""
+        self._measure_batches()
+        self._add_signals()
 
-    def _add(self, logits: Tensor, labels: Tensor, indices: Tensor) -> None:
-        column = labels.unsqueeze(1)
-        batch = Batch(logits, column.clamp(0, self.num_outputs - 1))
-        if self.looks_like_probabilities is None:
+    def _measure_batches(self) -> None:
+        if self._batches:
+            self._measure(*_joined(self._batches))
+
+    def _measure(self, logits: Tensor, labels: Tensor, indices: Tensor) -> None:
+        """Compute the signals of a batch, and leave them to be added."""
+        batch = Batch(logits, labels.unsqueeze(1).clamp(0, self.num_outputs - 1))
+        if self.looks_like_probabilities is None and len(logits) >= TELLING_ROWS:
             self.looks_like_probabilities = _sum_to_one(batch.logits)
-        rows = self._rows(batch, column, indices)
-        ones = torch.ones_like(batch.margin)
-        values = torch.cat([*(SIGNALS[signal](batch) for signal in self.signals), ones], 1).float()
-        # what is not finite goes to a spare row, where it must not spoil the count beside it
-        _add_rows(self.tensors["sums"], rows, values.nan_to_num_(0, 0, 0))
+        signals = [SIGNALS[signal](batch) for signal in self.signals]
+        values = signals[0] if len(signals) == 1 else torch.cat(signals, 1)
+        if self.suggestions is not None or "logits" in self.tensors:
+            self._add_rivals(batch, self._rows(batch.margin, labels, indices))
+        self._signals.append((values.float(), labels, indices))
+        if len(self._signals) * values.numel() >= BUFFER:
+            self._add_signals()
+
+    def _add_rivals(self, batch: Batch, rows: Tensor) -> None:
         if self.suggestions is not None:
             self.suggestions.update(rows, batch.others, batch.margin)
         if "logits" in self.tensors:
-            self.tensors["logits"].index_add_(0, self.slots[rows], torch.cat((batch.logits, ones), 1).float())
+            values = torch.cat((batch.logits, torch.ones_like(batch.margin)), 1).float()
+            self.tensors["logits"].index_add_(0, self.slots[rows], values)
 
-    def _rows(self, batch: Batch, column: Tensor, indices: Tensor) -> Tensor:
-        """Where each observation goes: its sample's row, or the spare row that says what is wrong with it."""
-        # zero times the margin is zero, unless the margin is not finite: then nothing equals the sum
-        is_good = torch.add(column, batch.margin, alpha=0) == batch.labels
-        spare = (column - batch.labels).sign() + (self.num_samples + 1)
-        last_row = len(self.tensors["sums"]) - 1
+    def _add_signals(self) -> None:
+        if self._signals:
+            values, labels, indices = _joined(self._signals)
+            rows = self._rows(values[:, :1], labels, indices)
+            _add_rows(self.tensors["sums"], rows, torch.cat((values, torch.ones_like(values[:, :1])), 1))
+
+    def _rows(self, value: Tensor, labels: Tensor, indices: Tensor) -> Tensor:
+        """Where each observation goes: its sample's row, or the spare row that says what is wrong with it.
+
+        One signal, (batch, 1), stands for all: they are finite together.
+        """
+        excess = labels - labels.clamp(0, self.num_outputs - 1)
         inside = indices == indices.clamp(0, self.num_samples - 1)
-        rows = torch.where(inside, indices, last_row)
-        return torch.where(is_good[:, 0], rows, spare[:, 0])
+        rows = torch.where(inside, indices, len(self.tensors["sums"]) - 1)
+        # zero times a finite number is zero
+        is_good = value[:, 0] * 0 == excess
+        return torch.where(is_good, rows, excess.sign() + (self.num_samples + 1))
 
     def blocks(self) -> list[slice]:
         """The samples' rows, in pieces small enough to stay in a cache."""
@@ -100,7 +118,7 @@ class Epoch:
         """Mean of every signal, (rows, width) each, and who was seen: (rows,) bool. Unseen samples are nan."""
         sums = self.tensors["sums"][rows]
         count = sums[:, -1:]
-        return list((sums[:, :-1] / count).split(self.widths, 1)), count[:, 0] > 0
+        return list(torch.split(sums[:, :-1] / count, self.widths, 1)), count[:, 0] > 0
 
     def losses(self) -> Tensor:
         """How many observations went to each spare row: (spare rows,)."""
@@ -117,11 +135,19 @@ class Epoch:
             tensor.zero_()
 
 
+def _joined(waiting: list[Triple]) -> Triple:
+    """Everything that waits, as one batch; nothing waits any more."""
+    first, second, third = (parts[0] if len(parts) == 1 else torch.cat(parts) for parts in zip(*waiting, strict=True))
+    waiting.clear()
+    return first, second, third
+
+
 def _add_rows(sums: Tensor, rows: Tensor, values: Tensor) -> None:
     """sums[rows] += values, repeated rows adding up."""
     if values.shape[1] == 2 and sums.device.type == "cpu":
-        # as one complex number each, a sum and its count lie in one place: half the cache misses
-        sums, values = torch.view_as_complex(sums), torch.view_as_complex(values)
+        # As one complex number each, a sum and its count lie in one place: half the cache misses. But then what is
+        # not finite, on its way to a spare row, would spoil the count beside it.
+        sums, values = torch.view_as_complex(sums), torch.view_as_complex(values.nan_to_num(0, 0, 0))
     sums.index_add_(0, rows, values)
 
 

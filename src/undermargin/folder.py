@@ -1,7 +1,7 @@
 """The scan folder: layout, lock, atomic writes, and a manifest written last.
 
-    config.json  manifest.json  summary.json  verdicts.parquet  verdicts.csv
-    fold0/scores.parquet  fold0/tracker.safetensors  fold0/log.jsonl  fold1/...
+config.json  manifest.json  summary.json  verdicts.parquet  verdicts.csv
+fold0/scores.parquet  fold0/tracker.safetensors  fold0/log.jsonl  fold1/...
 """
 
 import fcntl
@@ -45,7 +45,9 @@ class Folder:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                raise FolderError(f"{self.path} is in use by another process; wait for it or choose another folder") from None
+                raise FolderError(
+                    f"{self.path} is in use by another process; wait for it or choose another folder"
+                ) from None
             yield
 
     def fold(self, number: int) -> Path:

@@ -76,7 +76,7 @@ def folds(
     """
     given = check_labels(labels, num_classes)
     size = procedure.num_threshold_samples(len(given), num_classes)
-    rank = _ranks(given if procedure.is_balanced else np.zeros_like(given), size, seed)
+    rank = _balanced_ranks(given, size, seed) if procedure.is_balanced else _ranks(len(given), size, seed)
     return [_fold(number, given, rank // size == number, num_classes) for number in range(NUM_FOLDS)]
 
 
@@ -92,7 +92,7 @@ def threshold_samples(num_samples: int, num_classes: int, fold: int, *, seed: in
     if fold not in range(NUM_FOLDS):
         raise InputError(f"fold is {fold}, expected one of {list(range(NUM_FOLDS))}")
     size = Procedure.paper.num_threshold_samples(num_samples, num_classes)
-    is_threshold: Mask = _ranks(np.zeros(num_samples, dtype=np.int64), size, seed) // size == fold
+    is_threshold: Mask = _ranks(num_samples, size, seed) // size == fold
     return is_threshold
 
 
@@ -114,23 +114,25 @@ def check_labels(labels: npt.ArrayLike, num_classes: int) -> Labels:
     return given.astype(np.int64)
 
 
-def _ranks(strata: Labels, size: int, seed: int) -> Labels:
-    """A random order in which every prefix holds about the same share of each stratum: (samples,) ranks."""
+def _ranks(num_samples: int, size: int, seed: int) -> Labels:
+    """A random order: (samples,) ranks."""
     if size < 1:
-        raise InputError(
-            f"{len(strata)} samples are too few: not one of them could wear the extra label in a fold"
-        )
-    shuffled = np.random.default_rng(seed).permutation(len(strata))
-    in_strata = strata[shuffled]
-    order = np.argsort(in_strata, kind="stable")
-    counts = np.bincount(in_strata)
-    starts = np.cumsum(counts) - counts
-    position = np.empty(len(strata))
-    sorted_strata = in_strata[order]
-    # halfway marks: of two strata of different size, neither comes first by rule
-    position[order] = (np.arange(len(strata)) - starts[sorted_strata] + 0.5) / counts[sorted_strata]
-    ranks = np.empty(len(strata), dtype=np.int64)
-    ranks[shuffled[np.argsort(position, kind="stable")]] = np.arange(len(strata))
+        raise InputError(f"{num_samples} samples are too few: not one of them could wear the extra label in a fold")
+    return np.random.default_rng(seed).permutation(num_samples)
+
+
+def _balanced_ranks(labels: Labels, size: int, seed: int) -> Labels:
+    """A random order in which every prefix holds about the same share of each class: (samples,) ranks."""
+    shuffled = np.argsort(_ranks(len(labels), size, seed))
+    in_order = labels[shuffled]
+    by_class = np.argsort(in_order, kind="stable")
+    counts = np.bincount(in_order)
+    sizes, starts = counts[in_order[by_class]], (np.cumsum(counts) - counts)[in_order[by_class]]
+    position = np.empty(len(labels))
+    # how far through its class a sample comes; halfway marks, so that no class comes first by rule
+    position[by_class] = (np.arange(len(labels)) - starts + 0.5) / sizes
+    ranks = np.empty(len(labels), dtype=np.int64)
+    ranks[shuffled[np.argsort(position, kind="stable")]] = np.arange(len(labels))
     return ranks
 
 

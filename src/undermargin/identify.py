@@ -83,13 +83,17 @@ def _suggestions(
 
     The surest of the runs that judged a sample speaks; where they differ, its word is worth less.
     """
-    able = [run for run in runs if run.suggested_labels is not None and run.suggestion_confidence is not None]
+    able = [
+        (run.judged, run.suggested_labels, run.suggestion_confidence)
+        for run in runs
+        if run.suggested_labels is not None and run.suggestion_confidence is not None
+    ]
     if not able:
         return None, None
-    classes = np.array([np.where(run.judged, run.suggested_labels, -1) for run in able])
-    shares = np.array([np.nan_to_num(run.suggestion_confidence) for run in able]) * (classes >= 0)
+    classes = np.array([np.where(judged, suggested, -1) for judged, suggested, _ in able])
+    shares = np.array([np.nan_to_num(share) for *_, share in able]) * (classes >= 0)
     rival = np.take_along_axis(classes, shares.argmax(0)[None], 0)[0].astype(np.int64)
-    judged_by = np.sum([run.judged for run in able], axis=0)
+    judged_by = np.sum([judged for judged, *_ in able], axis=0)
     confidence = (shares * (classes == rival)).sum(0) / np.maximum(judged_by, 1)
     labels = runs[0].labels
     if labels is None:

@@ -39,9 +39,7 @@ def uniform(
     return _corrupt(labels, matrix, seed=seed, is_exact=is_exact)
 
 
-def asymmetric(
-    labels: npt.ArrayLike, rate: float, num_classes: int, *, seed: int, is_exact: bool = False
-) -> Labels:
+def asymmetric(labels: npt.ArrayLike, rate: float, num_classes: int, *, seed: int, is_exact: bool = False) -> Labels:
     """Flip to the next class, the last to the first (the paper's asymmetric noise).
 
     >>> asymmetric([0, 1, 2], 1.0, 3, seed=0)
@@ -90,7 +88,9 @@ def from_file(path: str | Path, labels: npt.ArrayLike, num_classes: int) -> Labe
     try:
         loaded = np.load(path, allow_pickle=False) if path.suffix == ".npy" else np.loadtxt(path, dtype=np.int64)
     except (OSError, ValueError) as error:
-        raise InputError(f"{path} cannot be read as labels, one whole number a line or an .npy array: {error}") from None
+        raise InputError(
+            f"{path} cannot be read as labels, one whole number a line or an .npy array: {error}"
+        ) from None
     other = check_labels(np.atleast_1d(loaded), num_classes)
     if len(other) != np.size(labels):
         raise InputError(f"{path} has {len(other)} labels for {np.size(labels)} samples")
@@ -107,8 +107,8 @@ def _corrupt(labels: npt.ArrayLike, matrix: Matrix, *, seed: int, is_exact: bool
     rng = np.random.default_rng(seed)
     if not is_exact:
         # one draw a sample from its own row; the last column takes what rounding leaves
-        drawn = (rng.random(len(given))[:, None] >= matrix.cumsum(1)[given]).sum(1)
-        return np.minimum(drawn, len(matrix) - 1).astype(np.int64)
+        drawn = (rng.random(len(given))[:, None] >= matrix.cumsum(1)[given]).sum(1, dtype=np.int64)
+        return np.asarray(drawn.clip(max=len(matrix) - 1))
     noisy = given.copy()
     for label, row in enumerate(matrix):
         members = rng.permutation(np.flatnonzero(given == label))

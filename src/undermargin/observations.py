@@ -1,6 +1,5 @@
 """What people pass to `update`, as checked tensors. Shapes and types only: no value is read, nothing waits."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,10 +9,9 @@ from torch import Tensor
 from undermargin.errors import InputError, ObservationError
 
 
-def as_logits(logits: Any) -> Tensor:
+def as_logits(given: Any) -> Tensor:
     """Logits (batch, classes); one logit a sample, of a binary model, becomes two."""
-    if not isinstance(logits, Tensor):
-        logits = torch.as_tensor(logits)
+    logits: Tensor = torch.as_tensor(given)
     if not logits.is_floating_point():
         raise InputError(f"logits are {logits.dtype}, expected floating point: the model's output before softmax")
     if logits.requires_grad:
@@ -76,7 +74,7 @@ def _matching(name: str, values: Tensor, logits: Tensor) -> Tensor:
 class Ids:
     """Positions of names. Numbers are looked up on the device; anything else on the host, where it lives."""
 
-    def __init__(self, ids: Sequence[Any], num_samples: int) -> None:
+    def __init__(self, ids: Any, num_samples: int) -> None:
         if len(ids) != num_samples:
             raise InputError(f"{len(ids)} ids for {num_samples} samples; expected one each")
         names = ids.tolist() if isinstance(ids, (np.ndarray, Tensor)) else list(ids)

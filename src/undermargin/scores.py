@@ -37,10 +37,10 @@ class Mean:
     def __init__(self, num_samples: int, width: int, device: torch.device) -> None:
         self.tensors = {"total": torch.zeros(num_samples, width, device=device)}
 
-    def observe(self, rows: slice, means: Tensor, seen: Tensor, epochs: Tensor) -> None:  # noqa: ARG002
+    def observe(self, rows: slice, means: Tensor, seen: Tensor, epochs: Tensor) -> None:
         self.tensors["total"][rows] += means.where(seen[:, None], 0)
 
-    def follow(self, later: Reduction, epochs: Tensor, later_epochs: Tensor) -> None:  # noqa: ARG002
+    def follow(self, later: Reduction, epochs: Tensor, later_epochs: Tensor) -> None:
         self.tensors["total"] += later.tensors["total"]
 
     def values(self, epochs: Tensor) -> Tensor:
@@ -61,15 +61,15 @@ class Last:
     def __init__(self, num_samples: int, width: int, device: torch.device) -> None:
         self.tensors = {"last": torch.zeros(num_samples, width, device=device)}
 
-    def observe(self, rows: slice, means: Tensor, seen: Tensor, epochs: Tensor) -> None:  # noqa: ARG002
+    def observe(self, rows: slice, means: Tensor, seen: Tensor, epochs: Tensor) -> None:
         last = self.tensors["last"][rows]
         last.copy_(means.where(seen[:, None], last))
 
-    def follow(self, later: Reduction, epochs: Tensor, later_epochs: Tensor) -> None:  # noqa: ARG002
+    def follow(self, later: Reduction, epochs: Tensor, later_epochs: Tensor) -> None:
         last = self.tensors["last"]
         last.copy_(later.tensors["last"].where(later_epochs[:, None] > 0, last))
 
-    def values(self, epochs: Tensor) -> Tensor:  # noqa: ARG002
+    def values(self, epochs: Tensor) -> Tensor:
         return self.tensors["last"][:, 0]
 
 
@@ -103,20 +103,17 @@ class Forgetting:
     each time: it gets minus the number of epochs (as Toneva et al. rank it).
     """
 
-    def __init__(self, num_samples: int, width: int, device: torch.device) -> None:  # noqa: ARG002
+    def __init__(self, num_samples: int, width: int, device: torch.device) -> None:
         self.tensors = {
             "events": torch.zeros(num_samples, dtype=torch.int32, device=device),
             **{
-                name: torch.zeros(num_samples, dtype=torch.bool, device=device)
-                for name in ("first", "last", "learned")
+                name: torch.zeros(num_samples, dtype=torch.bool, device=device) for name in ("first", "last", "learned")
             },
         }
 
     def observe(self, rows: slice, means: Tensor, seen: Tensor, epochs: Tensor) -> None:
         correct = means[:, 0] > 0.5
-        events, first, last, learned = (
-            self.tensors[name][rows] for name in ("events", "first", "last", "learned")
-        )
+        events, first, last, learned = (self.tensors[name][rows] for name in ("events", "first", "last", "learned"))
         events += seen & last & ~correct  # last is False before the first epoch
         first |= seen & correct & (epochs == 0)
         learned |= seen & correct
@@ -137,16 +134,16 @@ class Forgetting:
 class Wrong:
     """Minus the number of epochs whose prediction was wrong."""
 
-    def __init__(self, num_samples: int, width: int, device: torch.device) -> None:  # noqa: ARG002
+    def __init__(self, num_samples: int, width: int, device: torch.device) -> None:
         self.tensors = {"events": torch.zeros(num_samples, dtype=torch.int32, device=device)}
 
-    def observe(self, rows: slice, means: Tensor, seen: Tensor, epochs: Tensor) -> None:  # noqa: ARG002
+    def observe(self, rows: slice, means: Tensor, seen: Tensor, epochs: Tensor) -> None:
         self.tensors["events"][rows] += seen & (means[:, 0] <= 0.5)
 
-    def follow(self, later: Reduction, epochs: Tensor, later_epochs: Tensor) -> None:  # noqa: ARG002
+    def follow(self, later: Reduction, epochs: Tensor, later_epochs: Tensor) -> None:
         self.tensors["events"] += later.tensors["events"]
 
-    def values(self, epochs: Tensor) -> Tensor:  # noqa: ARG002
+    def values(self, epochs: Tensor) -> Tensor:
         return -self.tensors["events"].float()
 
 
@@ -173,9 +170,7 @@ SCORES: Mapping[str, Score] = MappingProxyType(
         "last_margin": Score("margin", Last, "margin in the last epoch", "Pleiss et al. 2020"),
         "last_loss": Score("loss", Last, "minus the loss in the last epoch", "Arazo et al. 2019", sign=-1),
         "mean_loss": Score("loss", Mean, "minus the mean loss", "Gui et al. 2021", sign=-1),
-        "probability_margin": Score(
-            "probability_margin", Mean, "mean margin between probabilities", "Jia et al. 2023"
-        ),
+        "probability_margin": Score("probability_margin", Mean, "mean margin between probabilities", "Jia et al. 2023"),
         "averaged_margin": Score(
             "split_probabilities", Margin, "margin of the averaged probabilities", "Northcutt et al. 2021"
         ),
@@ -187,12 +182,13 @@ SCORES: Mapping[str, Score] = MappingProxyType(
             "Swayamdipta et al. 2020",
             is_directed=False,
         ),
-        "correctness": Score(
-            "correct", Mean, "share of epochs predicted correctly", "Swayamdipta et al. 2020"
-        ),
+        "correctness": Score("correct", Mean, "share of epochs predicted correctly", "Swayamdipta et al. 2020"),
         "el2n": Score("el2n", Mean, "minus the mean length of the error vector", "Paul et al. 2021", sign=-1),
         "forgetting": Score(
-            "correct", Forgetting, "minus the times it was unlearned; never learned is lowest", "Toneva et al. 2019"
+            "correct",
+            Forgetting,
+            "minus the times it was unlearned; never learned is lowest",
+            "Toneva et al. 2019",
         ),
         "wrong_events": Score("correct", Wrong, "minus the epochs predicted wrongly", "Toneva et al. 2019"),
     }

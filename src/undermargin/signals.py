@@ -36,24 +36,26 @@ class Batch:
         return self.assigned - self.others.amax(1, keepdim=True)
 
     @cached_property
-    def log_probabilities(self) -> Tensor:
-        """Log-softmax: (batch, classes)."""
-        return self.logits.log_softmax(1)
-
-    @cached_property
     def probabilities(self) -> Tensor:
         """Softmax: (batch, classes)."""
-        return self.log_probabilities.exp()
+        return self.logits.softmax(1)
+
+    @cached_property
+    def other_probabilities(self) -> Tensor:
+        """Softmax with the label's own set to 0: (batch, classes)."""
+        return self.probabilities.scatter(1, self.labels, 0)
 
     @cached_property
     def loss(self) -> Tensor:
         """Cross-entropy: (batch, 1)."""
-        return self.log_probabilities.gather(1, self.labels).neg()
+        # the largest probability cannot underflow, whatever the label's does; from there it is a difference of logits
+        largest = self.probabilities.amax(1, keepdim=True)
+        return self.margin.neg().clamp(min=0) - largest.log()
 
     @cached_property
     def confidence(self) -> Tensor:
         """Probability of the label: (batch, 1)."""
-        return self.loss.neg().exp()
+        return self.probabilities.gather(1, self.labels)
 
 
 def margin(batch: Batch) -> Tensor:
@@ -84,13 +86,13 @@ def correct(batch: Batch) -> Tensor:
 
 def el2n(batch: Batch) -> Tensor:
     """Length of (probabilities - one-hot label): (batch, 1)."""
-    error = batch.probabilities.scatter_add(1, batch.labels, torch.full_like(batch.margin, -1))
-    return torch.linalg.vector_norm(error, dim=1, keepdim=True)
+    others: Tensor = torch.linalg.vector_norm(batch.other_probabilities, dim=1, keepdim=True)
+    return torch.hypot(others, torch.expm1(-batch.loss))
 
 
 def split_probabilities(batch: Batch) -> Tensor:
     """Probability of the label, then those of all classes with the label's set to 0: (batch, 1 + classes)."""
-    return torch.cat((batch.confidence, batch.probabilities.scatter(1, batch.labels, 0)), 1)
+    return torch.cat((batch.confidence, batch.other_probabilities), 1)
 
 
 SIGNALS: Mapping[str, Callable[[Batch], Tensor]] = MappingProxyType(

@@ -35,9 +35,7 @@ class State:
         }
         self.suggestions = Suggestions(num_samples, len(SPARE_ROWS), device) if suggest else None
         signals = tuple(dict.fromkeys(SCORES[name].signal for name in scores))
-        self.open = Epoch(
-            num_samples, signals, num_outputs, device, suggestions=self.suggestions, logits_of=logits_of
-        )
+        self.open = Epoch(num_samples, signals, num_outputs, device, suggestions=self.suggestions, logits_of=logits_of)
         self.is_merged = True
         self._is_copy = False  # of sums that rank 0 holds too: dropped before going on
 

@@ -50,9 +50,7 @@ def _confusions(verdicts: "Verdicts") -> list[dict[str, Any]]:
         return []
     counted = verdicts.is_flagged & (verdicts.suggested_labels != verdicts.labels)
     size = _num_classes(verdicts)
-    pairs, counts = np.unique(
-        verdicts.labels[counted] * size + verdicts.suggested_labels[counted], return_counts=True
-    )
+    pairs, counts = np.unique(verdicts.labels[counted] * size + verdicts.suggested_labels[counted], return_counts=True)
     strongest = np.argsort(-counts, kind="stable")[:MAX_CONFUSIONS]
     return [
         {

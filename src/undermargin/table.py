@@ -30,7 +30,7 @@ def to_arrow(verdicts: Verdicts, rows: Rows) -> pa.Table:
         "id": ids,
         "label": _names(verdicts, verdicts.labels, rows),
         "score": verdicts.scores[rows].astype(np.float64),
-        "verdict": pa.DictionaryArray.from_arrays(verdicts.codes[rows], NAMES).cast(pa.string()),
+        "verdict": pc.take(pa.array(NAMES), pa.array(verdicts.codes[rows])),
         "suggested_label": _names(verdicts, verdicts.suggested_labels, rows),
     }
     if verdicts.suggestion_confidence is not None:
@@ -60,7 +60,11 @@ def write(verdicts: Verdicts, path: Path) -> None:
     pieces = _pieces(verdicts)
     first = next(pieces)
     if path.suffix == ".parquet":
-        about = {"about": verdicts.about, "class_names": verdicts.class_names, "has_ids": verdicts.ids is not None}
+        about = {
+            "about": verdicts.about,
+            "class_names": verdicts.class_names,
+            "has_ids": verdicts.ids is not None,
+        }
         schema = first.schema.with_metadata({"undermargin": json.dumps(about)})
         writer = pq.ParquetWriter(partial, schema, compression="zstd")
     else:
@@ -79,70 +83,84 @@ def _pieces(verdicts: Verdicts) -> Iterator[pa.Table]:
 
 
 def read(path: Path) -> Verdicts:
-    """Read what `write` wrote, back into the data set's order."""
+    """Read what `write` wrote, back into the data set's order; one column at a time."""
     try:
-        if path.suffix == ".csv":
-            about: dict[str, Any] = {"about": {}, "class_names": None, "has_ids": True}
-            text = dict.fromkeys(("id", "label", "verdict", "suggested_label"), pa.string())
-            options = csv.ConvertOptions(column_types=text, strings_can_be_null=True, quoted_strings_can_be_null=False)
-            table = csv.read_csv(path, convert_options=options)
-        else:
-            about = json.loads((pq.read_schema(path).metadata or {})[b"undermargin"])
-            names = pq.read_schema(path).names
-            table = pq.read_table(path, columns=[name for name in names if name != "id" or about["has_ids"]])
+        columns: _CsvColumns | _ParquetColumns = _CsvColumns(path) if path.suffix == ".csv" else _ParquetColumns(path)
     except (OSError, pa.ArrowInvalid, KeyError) as error:
         raise InputError(f"{path} holds no verdicts that undermargin wrote: {error}") from None
-    missing = [name for name in REQUIRED if name not in table.column_names and (name != "id" or about["has_ids"])]
+    missing = [name for name in REQUIRED if name not in columns.names]
     if missing:
-        raise InputError(f"{path} lacks the columns {', '.join(missing)}; there are {', '.join(table.column_names)}")
-    return _from_arrow(table, about)
+        raise InputError(f"{path} lacks the columns {', '.join(missing)}; there are {', '.join(columns.names)}")
+    return _verdicts(columns)
 
 
-def _from_arrow(table: pa.Table, about: dict[str, Any]) -> Verdicts:
-    order = table["index"].to_numpy()
+class _CsvColumns:
+    """The rows of a CSV file, and nothing else."""
+
+    def __init__(self, path: Path) -> None:
+        text = dict.fromkeys(("id", "label", "verdict", "suggested_label"), pa.string())
+        options = csv.ConvertOptions(column_types=text, strings_can_be_null=True, quoted_strings_can_be_null=False)
+        self.table = csv.read_csv(path, convert_options=options)
+        self.names = self.table.column_names
+        self.about: dict[str, Any] = {"about": {}, "class_names": None, "has_ids": True}
+
+    def __getitem__(self, name: str) -> pa.ChunkedArray:
+        return self.table[name]
+
+
+class _ParquetColumns:
+    """The columns of a Parquet file, each read when asked for, and what its metadata says."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        schema = pq.read_schema(path)
+        self.names = schema.names
+        self.about: dict[str, Any] = json.loads((schema.metadata or {})[b"undermargin"])
+
+    def __getitem__(self, name: str) -> pa.ChunkedArray:
+        return pq.read_table(self.path, columns=[name], read_dictionary=[name])[name]
+
+
+def _verdicts(columns: _CsvColumns | _ParquetColumns) -> Verdicts:
+    order = columns["index"].to_numpy()
     if not np.array_equal(np.sort(order), np.arange(len(order))):
         raise InputError(f"the index column is not 0..{len(order) - 1}, each once: rows are missing or repeated")
 
-    def placed(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        result = np.empty_like(values)
+    def placed(values: npt.NDArray[Any], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+        result = np.empty(len(values), dtype)
         result[order] = values
         return result
 
-    def column(name: str) -> npt.NDArray[Any] | None:
-        return placed(table[name].to_numpy()) if name in table.column_names else None
+    def numbers(name: str, dtype: npt.DTypeLike = np.float64) -> npt.NDArray[Any]:
+        return placed(columns[name].to_numpy(), dtype)
 
     def labels(name: str, class_names: list[str] | None) -> Rows | None:
-        if table[name].null_count == len(table):
+        names = columns[name]
+        if names.null_count == len(names):
             return None
-        if class_names is None:
-            numbers = table[name].cast(pa.int64())
-        else:
-            numbers = pc.index_in(table[name], pa.array(class_names, pa.string())).cast(pa.int64())
-        return placed(pc.fill_null(numbers, -1).to_numpy())
+        names = names.cast(pa.string()) if class_names is None else names
+        found = names.cast(pa.int64()) if class_names is None else pc.index_in(names, pa.array(class_names))
+        return placed(pc.fill_null(found, -1).to_numpy(), np.int64)
 
-    class_names = about["class_names"]
-    if class_names is None and not _are_numbers(table["label"]):
-        class_names = sorted({*table["label"].to_pylist(), *table["suggested_label"].drop_null().to_pylist()})
-    codes = pc.index_in(table["verdict"], pa.array(NAMES)).to_numpy()
-    folds = sorted(name for name in table.column_names if name.startswith("score_fold"))
+    about = columns.about
+    class_names = about["class_names"] or _class_names(columns)
+    has_confidence = "suggestion_confidence" in columns.names
     return Verdicts(
-        codes=placed(codes).astype(np.int8),
-        scores=placed(table["score"].to_numpy()),
-        excess=placed(table["score_minus_cutoff"].to_numpy()),
-        judged_by=placed(table["judged_by"].to_numpy()).astype(np.int8),
-        fold_scores=[placed(table[name].to_numpy()) for name in folds],
+        codes=placed(pc.index_in(columns["verdict"], pa.array(NAMES)).to_numpy(), np.int8),
+        scores=numbers("score"),
+        excess=numbers("score_minus_cutoff"),
+        judged_by=numbers("judged_by", np.int8),
+        fold_scores=[numbers(name, np.float32) for name in sorted(columns.names) if name.startswith("score_fold")],
         labels=labels("label", class_names),
-        ids=placed(table["id"].to_numpy(zero_copy_only=False)).tolist() if about["has_ids"] else None,
+        ids=placed(columns["id"].to_numpy(), object).tolist() if about["has_ids"] else None,
         class_names=class_names,
         suggested_labels=labels("suggested_label", class_names),
-        suggestion_confidence=column("suggestion_confidence"),
+        suggestion_confidence=numbers("suggestion_confidence") if has_confidence else None,
         about=about["about"],
     )
 
 
-def _are_numbers(names: pa.ChunkedArray) -> bool:
-    try:
-        names.cast(pa.int64())
-    except pa.ArrowInvalid:
-        return False
-    return True
+def _class_names(columns: _CsvColumns | _ParquetColumns) -> list[str] | None:
+    """Names in alphabetical order; None where all labels are numbers, which stand for themselves."""
+    names = {*columns["label"].unique().to_pylist(), *columns["suggested_label"].unique().to_pylist()} - {None}
+    return None if all(name.removeprefix("-").isdecimal() for name in names) else sorted(names)

@@ -1,8 +1,8 @@
 """What every sample did at every epoch, on disk: one plain .npy file an epoch, memory bounded by one block.
 
-    trajectories/trajectories.json   {"signals": ["margin"], "num_samples": 60000, "logits_of": [3, 17]}
-    trajectories/epoch-00000.npy     (samples, signals) float32; nan: not shown in that epoch
-    trajectories/logits-00000.npy    (chosen samples, classes) float32, where full logits were asked for
+trajectories/trajectories.json   {"signals": ["margin"], "num_samples": 60000, "logits_of": [3, 17]}
+trajectories/epoch-00000.npy     (samples, signals) float32; nan: not shown in that epoch
+trajectories/logits-00000.npy    (chosen samples, classes) float32, where full logits were asked for
 """
 
 import json
@@ -41,9 +41,7 @@ class Trajectories:
     def describe(self, signals: Sequence[str], num_samples: int) -> None:
         """Create the folder and say what its files hold."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        text = json.dumps(
-            {"signals": list(signals), "num_samples": num_samples, "logits_of": self.logits_of.tolist()}
-        )
+        text = json.dumps({"signals": list(signals), "num_samples": num_samples, "logits_of": self.logits_of.tolist()})
         (self.folder / "trajectories.json").write_text(text + "\n")
 
     def write(self, epoch: int, shape: tuple[int, int], blocks: Iterable[tuple[slice, Array]]) -> None:

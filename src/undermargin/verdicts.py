@@ -49,12 +49,12 @@ class Verdicts:
     @property
     def is_flagged(self) -> npt.NDArray[np.bool_]:
         """(samples,) bool."""
-        return self.codes == FLAGGED
+        return np.asarray(self.codes == FLAGGED)
 
     @property
     def is_kept(self) -> npt.NDArray[np.bool_]:
         """(samples,) bool."""
-        return self.codes == KEPT
+        return np.asarray(self.codes == KEPT)
 
     @property
     def flagged(self) -> Ints:

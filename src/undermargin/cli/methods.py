@@ -40,4 +40,9 @@ def methods(
 
 
 def _row(name: str, description: str, paper: str, needs: list[tuple[bool, str]]) -> dict[str, Any]:
-    return {"name": name, "description": description, "paper": paper, "needs": [need for is_so, need in needs if is_so]}
+    return {
+        "name": name,
+        "description": description,
+        "paper": paper,
+        "needs": [need for is_so, need in needs if is_so],
+    }

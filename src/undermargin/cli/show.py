@@ -79,7 +79,12 @@ def summary(found: dict[str, Any], folder: Path) -> None:
     if found["classes"]:
         table = Table("label", "samples", "flagged", "share", box=None, title="Classes", title_justify="left")
         for row in found["classes"]:
-            cells = (row["label"], str(row["num_samples"]), str(row["num_flagged"]), f"{row['flagged_share'] or 0:.1%}")
+            cells = (
+                row["label"],
+                str(row["num_samples"]),
+                str(row["num_flagged"]),
+                f"{row['flagged_share'] or 0:.1%}",
+            )
             table.add_row(*cells)
         console.print()
         console.print(table)

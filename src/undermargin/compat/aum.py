@@ -95,7 +95,11 @@ class AUMCalculator:
         if not self.compressed:
             records = [record for batch in self._history for record in batch.values()]
             records.sort(key=lambda record: (record.sample_id, record.num_measurements))
-            _write(folder / "full_aum_records.csv", [one.name for one in fields(AUMRecord)], map(astuple, records))
+            _write(
+                folder / "full_aum_records.csv",
+                [one.name for one in fields(AUMRecord)],
+                map(astuple, records),
+            )
 
     @staticmethod
     def records_to_df(records: list[AUMRecord]) -> Any:

@@ -1,7 +1,5 @@
 """Cutoffs without threshold samples: fit two components to the scores, cut where they are equally likely."""
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
@@ -50,11 +48,11 @@ def beta_boundary(run: Run) -> float:
     return float(-(low + boundary * (high - low)))
 
 
-def fit_betas(values: Values) -> tuple[Values, Values, Values]:
+def fit_betas(values: Values, *, steps: int = STEPS) -> tuple[Values, Values, Values]:
     """Weights, alphas and betas (2,) of two beta distributions fitted to values in [0, 1]."""
     values = values.clip(1e-4, 1 - 1e-4)
     weights, alphas, betas = np.full(2, 0.5), np.array([1.0, 2.0]), np.array([2.0, 1.0])
-    for _ in range(STEPS):
+    for _ in range(steps):
         density = _beta_densities(values, weights, alphas, betas).clip(1e-12)
         shares = density / density.sum(0)
         total = shares.sum(1)

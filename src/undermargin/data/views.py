@@ -67,7 +67,9 @@ class RelabeledDataset:
         if isinstance(sample, Mapping):
             key = "label" if self.label is None else self.label
             if key not in sample:
-                raise InputError(f"samples have no entry {key!r}, only {', '.join(map(str, sample))}; name it in label=")
+                raise InputError(
+                    f"samples have no entry {key!r}, only {', '.join(map(str, sample))}; name it in label="
+                )
             return {**sample, key: label}
         entries = list(_as_tuple(sample))
         position = 1 if self.label is None else self.label

@@ -1,20 +1,26 @@
-"""A small batch-normalised convolutional network for images of a few pixels."""
+"""Small batch-normalised convolutional networks for images of a few pixels."""
 
 from torch import nn
 
 
-def small_cnn(num_outputs: int, *, channels: int = 1, width: int = 16) -> nn.Module:
-    """Three convolutions and a linear layer: enough for digits, too little to learn wrong labels by heart at once."""
+def small_cnn(num_outputs: int, *, channels: int = 1, width: int = 32, depth: int = 1) -> nn.Module:
+    """Two stages of `depth` convolutions and a linear layer.
+
+    With one convolution a stage it is enough for digits and too little to learn wrong labels by heart at once.
+    """
     return nn.Sequential(
-        *_block(channels, width),
-        *_block(width, width),
+        *_stage(channels, width, depth),
         nn.MaxPool2d(2),
-        *_block(width, 2 * width),
+        *_stage(width, 2 * width, depth),
         nn.AdaptiveAvgPool2d(1),
         nn.Flatten(),
         nn.Linear(2 * width, num_outputs),
     )
 
 
-def _block(inputs: int, outputs: int) -> list[nn.Module]:
-    return [nn.Conv2d(inputs, outputs, 3, padding=1, bias=False), nn.BatchNorm2d(outputs), nn.ReLU()]
+def _stage(inputs: int, outputs: int, depth: int) -> list[nn.Module]:
+    layers: list[nn.Module] = []
+    for incoming in [inputs, *[outputs] * (depth - 1)]:
+        convolution = nn.Conv2d(incoming, outputs, 3, padding=1, bias=False)
+        layers += [convolution, nn.BatchNorm2d(outputs), nn.ReLU()]
+    return layers

@@ -54,7 +54,7 @@ def train(
             logits = model(augment(images[indices], generator))
             observe(logits, labels[indices], indices)
             optimizer.zero_grad()
-            F.cross_entropy(logits, labels[indices]).backward()
+            F.cross_entropy(logits, labels[indices]).backward()  # type: ignore[no-untyped-call]
             optimizer.step()
         schedule.step()
         end_epoch(epoch)
@@ -62,7 +62,7 @@ def train(
 
 def _batches(num_samples: int, batch_size: int, generator: torch.Generator) -> list[Tensor]:
     """A new order every epoch; a last batch of one, which has no batch statistics, joins the one before."""
-    batches = list(torch.randperm(num_samples, generator=generator).split(batch_size))
+    batches = list(torch.split(torch.randperm(num_samples, generator=generator), batch_size))
     if len(batches) > 1 and len(batches[-1]) == 1:
         batches[-2:] = [torch.cat(batches[-2:])]
     return batches

@@ -1,0 +1,68 @@
+"""python -m bench [update|scale|digits ...]: print measurements; --store appends them to bench/results.jsonl."""
+
+import argparse
+import json
+import platform
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+import undermargin
+from bench import digits, scale, update
+
+SECTIONS = {"update": update.measure, "scale": scale.measure, "digits": digits.measure}
+DEFAULT = ("update", "scale")  # digits takes a quarter of an hour
+RESULTS = Path(__file__).parent / "results.jsonl"
+
+
+def main() -> None:
+    """Run the sections named on the command line."""
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("sections", nargs="*", default=DEFAULT, help=f"of {', '.join(SECTIONS)}")
+    parser.add_argument("--store", action="store_true", help=f"append the results to {RESULTS.name}")
+    arguments = parser.parse_args()
+    for name in arguments.sections:
+        print(f"\n{name}\n{'-' * len(name)}")
+        started = time.perf_counter()
+        results = SECTIONS[name]()
+        if arguments.store:
+            store(name, results, time.perf_counter() - started)
+
+
+def store(section: str, results: dict[str, Any], seconds: float) -> None:
+    """Append one line that says what was measured, with what, and at which commit."""
+    line = {
+        "section": section,
+        "results": results,
+        "seconds": round(seconds, 1),
+        "commit": commit(),
+        "versions": {
+            "undermargin": undermargin.__version__,
+            "python": platform.python_version(),
+            "torch": torch.__version__,
+            "numpy": np.__version__,
+        },
+        "machine": {"cpu": platform.machine(), "num_threads": torch.get_num_threads()},
+    }
+    with RESULTS.open("a") as file:
+        file.write(json.dumps(line) + "\n")
+
+
+def commit() -> str:
+    """The commit that is checked out, marked where files differ from it."""
+    described = subprocess.run(
+        ["git", "describe", "--always", "--dirty", "--abbrev=12"],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=Path(__file__).parent,
+    )
+    return described.stdout.strip() or "unknown"
+
+
+if __name__ == "__main__":
+    main()

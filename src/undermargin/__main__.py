@@ -1,0 +1,5 @@
+"""python -m undermargin."""
+
+from undermargin.cli import main
+
+main()

@@ -1,0 +1,95 @@
+import json
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from undermargin import __version__
+from undermargin.cli import app
+from undermargin.cutoffs import CUTOFFS
+from undermargin.scores import SCORES
+
+COMMANDS = ["demo", "identify", "methods"]
+
+
+def undermargin(*words):
+    return subprocess.run([sys.executable, "-m", "undermargin", *words], capture_output=True, text=True, timeout=300)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help_with_an_example(command):
+    result = CliRunner().invoke(app, [command, "--help"])
+    assert result.exit_code == 0
+    assert f"    undermargin {command}" in result.output
+    assert "--json" in result.output
+
+
+def test_the_version():
+    assert CliRunner().invoke(app, ["--version"]).output.strip() == __version__
+
+
+def test_methods_lists_every_score_and_cutoff():
+    listed = json.loads(CliRunner().invoke(app, ["methods", "--json"]).output)
+    assert [row["name"] for row in listed["scores"]] == list(SCORES)
+    assert [row["name"] for row in listed["cutoffs"]] == list(CUTOFFS)
+    text = CliRunner().invoke(app, ["methods"]).output
+    assert all(name in text for name in (*SCORES, *CUTOFFS))
+
+
+def test_an_expected_error_is_one_line_and_exit_code_1(tmp_path):
+    result = undermargin("identify", str(tmp_path / "missing"))
+    assert result.returncode == 1
+    assert result.stderr.strip() == f"error: there is no folder {tmp_path / 'missing'}"
+    assert result.stdout == ""
+
+
+def test_wrong_usage_is_exit_code_2():
+    assert undermargin("identify").returncode == 2
+    assert undermargin("nonsense").returncode == 2
+
+
+@pytest.fixture(scope="module")
+def scan(tmp_path_factory):
+    """A demo through the command line, as a user runs it."""
+    out = tmp_path_factory.mktemp("scan") / "demo"
+    result = undermargin("demo", "--out", str(out), "--json")
+    assert result.returncode == 0, result.stderr
+    return out, json.loads(result.stdout)
+
+
+def test_the_demo_finds_the_flipped_labels(scan):
+    _, summary = scan
+    found = summary["found"]
+    assert found["precision"] >= 0.97
+    assert found["recall"] >= 0.96
+    assert summary["test_error"]["after"] < summary["test_error"]["before"]
+
+
+def test_the_demo_leaves_a_scan_folder_and_says_how_it_was_made(scan):
+    out, summary = scan
+    assert json.loads((out / "summary.json").read_text()) == summary
+    config = json.loads((out / "config.json").read_text())
+    assert config["noise"] == {"kind": "uniform", "rate": 0.2, "seed": 0}
+    assert {"undermargin", "torch", "numpy", "python"} <= set(config["versions"])
+    assert (out / "manifest.json").is_file()
+
+
+def test_identify_judges_a_scan_again_without_training(scan):
+    out, summary = scan
+    again = json.loads(undermargin("identify", str(out), "--cutoff", "gaussian", "--json").stdout)
+    assert again["cutoff"]["name"] == "gaussian"
+    assert again["num_samples"] == summary["num_samples"]
+    strict = json.loads(undermargin("identify", str(out), "--percentile", "50", "--json").stdout)
+    assert strict["num_flagged"] < summary["num_flagged"]
+    by_hand = json.loads(undermargin("identify", str(out), "--cutoff", "-1000", "--json").stdout)
+    assert by_hand["num_flagged"] == 0
+    text = undermargin("identify", str(out)).stdout
+    assert f"{summary['num_flagged']} of {summary['num_samples']}" in text
+    assert "look like" in text
+
+
+def test_a_cutoff_that_does_not_exist_is_an_error_that_lists_those_that_do(scan):
+    result = undermargin("identify", str(scan[0]), "--cutoff", "papr")
+    assert result.returncode == 1
+    assert "choose from paper, reference, gaussian" in result.stderr

@@ -1,0 +1,121 @@
+import numpy as np
+import pytest
+from scipy import stats
+
+from undermargin import Run
+from undermargin.cutoffs import CUTOFFS, choose, find
+from undermargin.cutoffs.mixtures import beta_boundary, fit_betas, gaussian_boundary
+from undermargin.cutoffs.percentile import percentile, percentile_interval
+from undermargin.errors import IdentifyError
+
+
+def test_the_papers_percentile_makes_every_decision_of_the_authors_rule(rng):
+    """Flagged iff more than 1 % of the threshold samples score strictly higher, for many sizes and with ties."""
+    for size in (1, 50, 99, 100, 101, 150, 445, 450):
+        for decimals in (1, 8):
+            scores = rng.normal(size=size + 200).round(decimals)
+            is_threshold = np.arange(len(scores)) < size
+            by_authors = (scores[:, None] < scores[is_threshold]).mean(axis=1) > 0.01
+            cutoff = percentile(Run(scores, is_threshold))
+            np.testing.assert_array_equal(scores < cutoff, by_authors)
+
+
+def test_a_percentile_worked_out_by_hand(run):
+    scores = np.arange(200.0)
+    assert percentile(run(scores, threshold=range(100))) == 98.0  # the 99th of 0..99
+    assert percentile(run(scores, threshold=range(100)), share=50) == 49.0
+
+
+def test_the_interval_of_the_percentile_covers_it_as_often_as_it_says(rng):
+    true = stats.norm.ppf(0.9)
+    hits = 0
+    for _ in range(400):
+        low, high = percentile_interval(Run(rng.normal(size=300), np.ones(300, bool)), share=90)
+        hits += low <= true <= high
+    assert 0.93 <= hits / 400 <= 0.99
+
+
+def test_with_few_threshold_samples_the_interval_has_no_upper_end(run):
+    low, high = percentile_interval(run(np.arange(100.0), threshold=range(100)))
+    assert low < 99
+    assert high == np.inf
+
+
+def two_groups(rng, num_low=300, num_high=700, gap=6.0):
+    return np.concatenate([rng.normal(-gap / 2, 1, num_low), rng.normal(gap / 2, 1, num_high)])
+
+
+def test_two_gaussians_are_cut_where_their_densities_cross(rng):
+    scores = two_groups(rng, 5000, 5000)
+    assert gaussian_boundary(Run(scores)) == pytest.approx(0, abs=0.15)  # equal weights and widths: half way
+    # with unequal weights the crossing moves towards the smaller group by log(w2 / w1) * variance / gap
+    uneven = two_groups(rng, 2000, 8000)
+    assert gaussian_boundary(Run(uneven)) == pytest.approx(-np.log(4) / 6, abs=0.15)
+
+
+def test_two_betas_recover_the_distributions_they_were_drawn_from(rng):
+    values = np.concatenate([rng.beta(2, 12, 6000), rng.beta(14, 3, 4000)])
+    weights, alphas, betas = fit_betas(values, steps=100)
+    np.testing.assert_allclose(weights, [0.6, 0.4], atol=0.02)
+    np.testing.assert_allclose(alphas / (alphas + betas), [2 / 14, 14 / 17], atol=0.02)
+    np.testing.assert_allclose(alphas, [2, 14], rtol=0.15)
+    weights, alphas, betas = fit_betas(values)  # the authors stop after ten steps, near enough
+    np.testing.assert_allclose(weights, [0.6, 0.4], atol=0.05)
+
+
+def test_two_betas_are_cut_between_the_groups(rng):
+    losses = np.concatenate([rng.beta(2, 12, 6000), rng.beta(14, 3, 4000)]) * 5
+    cutoff = beta_boundary(Run(-losses))
+    is_high = np.arange(10_000) >= 6000
+    assert ((-losses <= cutoff) == is_high).mean() > 0.98
+
+
+@pytest.mark.parametrize("name", [name for name, row in CUTOFFS.items() if not row.needs_threshold])
+def test_every_mixture_separates_two_clear_groups(name, rng):
+    scores = two_groups(rng)
+    is_low = np.arange(1000) < 300
+    run = Run(scores, labels=rng.integers(0, 2, 1000))
+    value = find(CUTOFFS[name], run)
+    cutoff = value[run.labels] if isinstance(value, np.ndarray) else value
+    assert ((scores <= cutoff) == is_low).mean() > 0.97
+
+
+@pytest.mark.parametrize("name", CUTOFFS)
+def test_every_cutoff_survives_equal_scores_and_a_handful_of_samples(name):
+    labels, is_threshold = np.array([0, 1, 0, 1, 0, 1]), np.array([True, False, False, False, False, False])
+    for scores in (np.zeros(6), np.array([1.0, 2, 3, 4, 5, 6])):
+        value = find(CUTOFFS[name], Run(scores, is_threshold, labels=labels))
+        assert not np.isnan(value).any()
+
+
+def test_a_rare_class_gets_nearly_the_common_cutoff_and_a_large_one_nearly_its_own(rng):
+    large = two_groups(rng, 3000, 7000)
+    shifted = two_groups(rng, 3000, 7000) + 10
+    rare = two_groups(rng, 6, 14) + 10
+    run = Run(np.concatenate([large, shifted, rare]), labels=np.repeat([0, 1, 2], [10_000, 10_000, 20]))
+    common = gaussian_boundary(run)
+    first, second, third = find(CUTOFFS["per_class"], run)
+    assert first == pytest.approx(gaussian_boundary(Run(large)), abs=0.2)
+    assert second == pytest.approx(gaussian_boundary(Run(shifted)), abs=0.2)
+    assert abs(third - common) < abs(second - common) / 2
+
+
+def test_what_a_cutoff_needs_and_a_run_lacks_is_an_error_that_names_the_way_out(run):
+    with pytest.raises(IdentifyError, match="needs none: gaussian, beta"):
+        find(CUTOFFS["paper"], run([1, 2, 3]))
+    with pytest.raises(IdentifyError, match="has no labels"):
+        find(CUTOFFS["per_class"], run([1, 2, 3]))
+    with pytest.raises(IdentifyError, match="none of the 2 samples can be judged"):
+        find(CUTOFFS["paper"], run([1, 2], threshold=[0, 1]))
+    with pytest.raises(IdentifyError, match="none of the 1 threshold samples was observed"):
+        find(CUTOFFS["paper"], run([np.nan, 2], threshold=[0]))
+
+
+def test_cutoffs_are_chosen_by_name_number_or_as_they_are():
+    assert choose("beta") is CUTOFFS["beta"]
+    assert choose(1.5).find(Run(np.zeros(2))) == 1.5
+    assert choose(CUTOFFS["beta"]) is CUTOFFS["beta"]
+    with pytest.raises(IdentifyError, match="no cutoff 'papr'; choose from paper"):
+        choose("papr")
+    with pytest.raises(IdentifyError, match="does not use them"):
+        choose("gaussian", share=95)

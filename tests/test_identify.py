@@ -1,0 +1,120 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from undermargin import Run, identify
+from undermargin.errors import IdentifyError
+
+
+def test_flagged_at_or_below_the_cutoff_kept_above_and_threshold_samples_unjudged(run):
+    verdicts = identify(run([5.0, 1.0, 0.0, 2.0], threshold=[1]))
+    assert [verdicts[index] for index in range(4)] == ["kept", "unjudged", "flagged", "kept"]
+
+
+def test_at_the_cutoff_the_paper_flags_and_the_authors_code_does_not(run):
+    tied = run([1.0, 1.0], threshold=[1])
+    assert identify(tied)[0] == "flagged"
+    assert identify(tied, "reference")[0] == "kept"
+
+
+def test_one_run_that_acquits_is_enough_to_keep_a_sample(run):
+    accuses = run([9, 0, 1, 9], threshold=[2])
+    acquits = run([9, 9, 9, 1], threshold=[3])
+    assert identify([accuses, acquits])[1] == "kept"
+    assert identify([accuses, accuses])[1] == "flagged"
+
+
+def test_a_threshold_sample_of_one_run_is_judged_by_the_other_alone(run):
+    verdicts = identify([run([0, 9, 0], threshold=[0]), run([-1, 9, 0], threshold=[2])])
+    assert verdicts[0] == "flagged"
+    assert verdicts.judged_by.tolist() == [1, 2, 1]
+
+
+def test_the_score_is_the_mean_over_the_runs_that_judged(run):
+    verdicts = identify([run([4.0, 1.0, 8.0], threshold=[1]), run([2.0, 5.0, 0.0], threshold=[2])])
+    assert verdicts.scores.tolist() == [3.0, 5.0, 8.0]
+    np.testing.assert_array_equal(verdicts.fold_scores, [[4, np.nan, 8], [2, 5, np.nan]])
+
+
+def test_a_sample_without_a_score_is_unjudged_and_the_notes_say_so(run):
+    verdicts = identify(run([np.nan, 3.0, 1.0], threshold=[2]))
+    assert verdicts[0] == "unjudged"
+    assert any("1 of 3 samples were never observed" in note for note in verdicts.summary()["notes"])
+
+
+def test_few_threshold_samples_are_noted(run):
+    assert any("only 1 threshold samples" in note for note in identify(run([1, 2], threshold=[0])).summary()["notes"])
+
+
+def test_another_percentile_and_a_number_of_ones_own(run):
+    scores = np.arange(200.0)
+    wide = run(scores, threshold=range(100))
+    assert identify(wide, percentile=50).summary()["cutoff"]["values"] == [49.0]
+    assert identify(wide, 149.5).is_flagged.sum() == 50
+
+
+def test_a_cutoff_a_class_judges_each_sample_by_its_own(rng):
+    labels = np.repeat([0, 1], 1000)
+    scores = np.concatenate([rng.normal(-3, 1, 300), rng.normal(3, 1, 700)] * 2) + labels * 20
+    verdicts = identify(Run(scores, labels=labels), "per_class")
+    assert np.bincount(labels[verdicts.is_flagged]).tolist() == pytest.approx([300, 300], abs=15)
+
+
+def test_suggestions_are_the_strongest_rival_where_flagged_and_the_label_elsewhere():
+    run = Run(
+        scores=[-5, 5, -4, 0],
+        is_threshold=[False, False, False, True],
+        labels=[0, 1, 2, 0],
+        class_names=["ant", "bee", "cat"],
+        suggested_labels=[1, 2, -1, 0],
+        suggestion_confidence=[0.9, 0.1, 0.0, 0.5],
+    )
+    verdicts = identify(run)
+    assert verdicts.suggested_labels.tolist()[:3] == [1, 1, 2]
+    assert verdicts.suggestion_confidence.tolist()[:3] == pytest.approx([0.9, 0.9, 1.0])
+    confusion = {"label": "ant", "suggested_label": "bee", "num_samples": 1}
+    assert verdicts.summary()["confusions"] == [confusion]
+
+
+def test_where_runs_suggest_different_classes_the_surer_one_speaks_with_less_weight():
+    common = {"labels": [0, 0], "is_threshold": [False, True]}
+    first = Run(scores=[-5, 0], suggested_labels=[1, -1], suggestion_confidence=[0.8, 0], **common)
+    second = Run(scores=[-5, 0], suggested_labels=[2, -1], suggestion_confidence=[0.5, 0], **common)
+    verdicts = identify([first, second])
+    assert verdicts.suggested_labels[0] == 1
+    assert verdicts.suggestion_confidence[0] == pytest.approx(0.4)
+
+
+def test_runs_that_do_not_belong_together_are_refused(run):
+    with pytest.raises(IdentifyError, match="no runs"):
+        identify([])
+    with pytest.raises(IdentifyError, match="2 and 3 samples"):
+        identify([run([1, 2], threshold=[0]), run([1, 2, 3], threshold=[0])])
+    with pytest.raises(IdentifyError, match="different scores: aum, el2n"):
+        identify([run([1, 2], threshold=[0]), run([1, 2], threshold=[0], score="el2n")])
+    with pytest.raises(IdentifyError, match="disagree about the samples' labels"):
+        identify([run([1, 2], threshold=[0], labels=[0, 1]), run([1, 2], threshold=[0], labels=[1, 1])])
+
+
+numbers = st.floats(-10, 10, width=32)
+rows = st.tuples(numbers, numbers, st.sampled_from(["", "first", "second"]))
+
+
+@given(st.lists(rows, min_size=3, max_size=40))
+def test_verdicts_of_two_folds_combine_as_specified_and_their_order_agrees(samples):
+    samples = [(0.0, 0.0, "first"), (0.0, 0.0, "second"), *samples]
+    first = Run([s[0] for s in samples], [s[2] == "first" for s in samples])
+    second = Run([s[1] for s in samples], [s[2] == "second" for s in samples])
+    verdicts = identify([first, second])
+    cutoffs = verdicts.summary()["cutoff"]["values"]
+    expected = []
+    for one, two, where in samples:
+        flags = [one <= cutoffs[0]] * (where != "first") + [two <= cutoffs[1]] * (where != "second")
+        expected.append("flagged" if all(flags) else "kept")
+    assert [verdicts[index] for index in range(len(samples))] == expected
+    ordered = [verdicts[index] for index in verdicts.order]
+    assert ordered == sorted(ordered)  # flagged before kept
+    for verdict in ("flagged", "kept"):
+        excess = [verdicts.excess[index] for index in verdicts.order if verdicts[index] == verdict]
+        assert excess == sorted(excess)

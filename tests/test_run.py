@@ -1,0 +1,50 @@
+import numpy as np
+import pytest
+
+from undermargin import Run
+from undermargin.errors import InputError
+
+
+def test_judged_are_the_observed_that_wore_no_extra_label():
+    run = Run([1.0, np.nan, 2.0], [False, False, True])
+    assert run.judged.tolist() == [True, False, False]
+
+
+def test_a_run_without_threshold_samples_needs_no_mask():
+    run = Run([1.0, 2.0])
+    assert not run.has_threshold
+    assert run.is_threshold.tolist() == [False, False]
+
+
+def test_every_field_survives_its_file(tmp_path):
+    run = Run(
+        scores=np.array([1.0, np.nan], np.float32),
+        is_threshold=[True, False],
+        labels=[1, 0],
+        ids=["x", "y"],
+        class_names=["a", "b"],
+        suggested_labels=[-1, 1],
+        suggestion_confidence=[0.0, 0.5],
+        fold=1,
+        score="el2n",
+    )
+    run.save(tmp_path / "run.parquet")
+    loaded = Run.load(tmp_path / "run.parquet")
+    for name in ("scores", "is_threshold", "labels", "suggested_labels", "suggestion_confidence"):
+        np.testing.assert_array_equal(getattr(loaded, name), getattr(run, name))
+    for name in ("ids", "class_names", "fold", "score"):
+        assert getattr(loaded, name) == getattr(run, name)
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"scores": [[1.0]]}, r"shape \(1, 1\)"),
+        ({"scores": ["a"]}, "expected one number a sample"),
+        ({"scores": [1.0, 2.0], "is_threshold": [True]}, "is_threshold has 1 entries, expected 2"),
+        ({"scores": [1.0], "labels": [3], "class_names": ["a"]}, "label 3 has no name"),
+    ],
+)
+def test_fields_that_do_not_fit_are_errors(fields, message):
+    with pytest.raises(InputError, match=message):
+        Run(**fields)
