@@ -3,7 +3,10 @@
 import tempfile
 from typing import Any
 
-from undermargin.demo import SCAN, demo
+from undermargin import metrics
+from undermargin.data.digits import load_digits
+from undermargin.demo import SCAN, flip_and_scan
+from undermargin.folder import Folder
 
 SEEDS = range(5)
 CASES = [(0.0, 1), (0.2, 1), (0.4, 1), (0.2, 2), (0.4, 2)]  # rate, times the default epochs
@@ -24,6 +27,7 @@ def measure() -> dict[str, Any]:
 
 
 def _found(rate: float, epochs: int, seed: int) -> dict[str, float]:
+    digits = load_digits()
     with tempfile.TemporaryDirectory() as folder:
-        result = demo(folder, rate=rate, seed=seed, epochs=epochs)
-    return {"seed": seed, **result.found, "error_before": result.error_before, "error_after": result.error_after}
+        labels, verdicts = flip_and_scan(Folder(folder), digits, rate=rate, seed=seed, epochs=epochs)
+    return {"seed": seed, **metrics.identification(verdicts, labels != digits.train_labels)}

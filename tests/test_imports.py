@@ -26,13 +26,16 @@ def test_importing_the_package_and_its_command_line_loads_neither_torch_nor_nump
 
 
 def test_everything_after_the_scores_works_without_torch(tmp_path):
-    code = TORCH_BLOCKED + f"""
+    code = (
+        TORCH_BLOCKED
+        + f"""
 from undermargin import Run, Verdicts, folds, identify, threshold_samples
 import undermargin.cli, undermargin.folder, undermargin.metrics, undermargin.noise, undermargin.trajectories
 verdicts = identify(Run([1.0, -1.0, 0.0], [False, False, True]))
 verdicts.save({str(tmp_path / "v.parquet")!r})
 print(Verdicts.load({str(tmp_path / "v.parquet")!r})[1])
 """
+    )
     result = python(code)
     assert result.stdout.strip() == "flagged", result.stderr
 
@@ -50,7 +53,9 @@ def test_help_is_there_at_once():
 
 @pytest.mark.parametrize("first", ["undermargin.identify", "undermargin.folds", "undermargin"])
 def test_the_functions_are_not_hidden_by_the_modules_of_the_same_name(first):
-    result = python(f"import {first}; from undermargin import folds, identify; print(callable(folds), callable(identify))")
+    result = python(
+        f"import {first}; from undermargin import folds, identify; print(callable(folds), callable(identify))"
+    )
     assert result.stdout.strip() == "True True", result.stderr
 
 

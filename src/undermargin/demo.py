@@ -3,12 +3,13 @@
 import platform
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
 import undermargin
@@ -36,6 +37,7 @@ class Demo:
     """What a demo found: the verdicts, how good they are, and the test error before and after cleaning."""
 
     verdicts: Verdicts
+    images: npt.NDArray[np.float32]  # (samples, 1, 8, 8)
     found: dict[str, float]
     num_flipped: int
     error_before: float
@@ -48,50 +50,49 @@ def demo(
     *,
     rate: float = 0.2,
     seed: int = 0,
-    epochs: int = SCAN.epochs,
     advance: Callable[[str], None] = lambda stage: None,  # noqa: ARG005
 ) -> Demo:
     """Flip labels, scan, clean, retrain; leaves a scan folder in `out`. `advance(stage)` is called every epoch."""
     started = time.perf_counter()
-    digits = load_digits()
-    labels = noise.uniform(digits.train_labels, rate, NUM_CLASSES, seed=seed)
-    is_flipped = labels != digits.train_labels
-    budget = Budget(**{**asdict(SCAN), "epochs": epochs})
-    folder = Folder(out)
+    digits, folder = load_digits(), Folder(out)
     with folder.locked():
-        folder.write_json("config.json", _config(rate, seed, budget))
-        runs = [
-            _train_fold(folder, digits, fold, budget, fold_seed, advance)
-            for fold, fold_seed in zip(
-                folds(labels, NUM_CLASSES, seed=seed, procedure=Procedure.paper),
-                seeds(Procedure.paper, seed),
-                strict=True,
-            )
-        ]
-        verdicts = identify(runs)
-        everything = np.arange(len(labels))
-        before, after = (
-            _test_error(digits, labels, kept, seed, partial(advance, stage))
-            for stage, kept in (
-                ("retraining on all", everything),
-                ("retraining on the rest", np.flatnonzero(~verdicts.is_flagged)),
-            )
-        )
+        labels, verdicts = flip_and_scan(folder, digits, rate=rate, seed=seed, advance=advance)
+        is_flipped = labels != digits.train_labels
         found = metrics.identification(verdicts, is_flipped)
-        result = Demo(verdicts, found, int(is_flipped.sum()), before, after, time.perf_counter() - started)
-        folder.save_verdicts(
-            verdicts,
-            found=found,
-            test_error={"before": before, "after": after},
-            seconds=round(result.seconds, 1),
-        )
+        everything, rest = np.arange(len(labels)), np.flatnonzero(~verdicts.is_flagged)
+        before = _test_error(digits, labels, everything, seed, partial(advance, "training on all"))
+        after = _test_error(digits, labels, rest, seed, partial(advance, "training on the rest"))
+        seconds = time.perf_counter() - started
+        errors = {"before": before, "after": after}
+        folder.save_verdicts(verdicts, found=found, test_error=errors, seconds=round(seconds, 1))
         folder.write_manifest()
-    return result
+    return Demo(verdicts, digits.train_images, found, int(is_flipped.sum()), before, after, seconds)
 
 
-def num_steps(epochs: int = SCAN.epochs) -> int:
+def flip_and_scan(
+    folder: Folder,
+    digits: Digits,
+    *,
+    rate: float,
+    seed: int,
+    epochs: int = SCAN.epochs,
+    advance: Callable[[str], None] = lambda stage: None,  # noqa: ARG005
+) -> tuple[npt.NDArray[np.int64], Verdicts]:
+    """The flipped labels and the verdicts of the paper's procedure on them."""
+    labels = noise.uniform(digits.train_labels, rate, NUM_CLASSES, seed=seed)
+    budget = replace(SCAN, epochs=epochs)
+    folder.write_json("config.json", _config(rate, seed, budget))
+    both = folds(labels, NUM_CLASSES, seed=seed, procedure=Procedure.paper)
+    runs = [
+        _train_fold(folder, digits, fold, budget, fold_seed, advance)
+        for fold, fold_seed in zip(both, seeds(Procedure.paper, seed), strict=True)
+    ]
+    return labels, identify(runs)
+
+
+def num_steps() -> int:
     """How often `demo` calls `advance`."""
-    return 2 * epochs + 2 * RETRAIN.epochs
+    return 2 * SCAN.epochs + 2 * RETRAIN.epochs
 
 
 def _train_fold(
@@ -120,7 +121,9 @@ def _train_fold(
     return run
 
 
-def _test_error(digits: Digits, labels: Any, kept: Any, seed: int, advance: Callable[[], None]) -> float:
+def _test_error(
+    digits: Digits, labels: npt.NDArray[np.int64], kept: npt.NDArray[np.int64], seed: int, advance: Callable[[], None]
+) -> float:
     model = retrain(
         LARGE_CNN,
         torch.from_numpy(digits.train_images),

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 console = Console(highlight=False)
 MOST_CONFUSIONS = 5
+NUM_DRAWN = 4
+SHADES = " ░▒▓█"
 
 
 @contextmanager
@@ -56,16 +58,23 @@ def demo(result: "Demo", out: Path) -> None:
 
 
 def _most_suspicious(result: "Demo") -> None:
+    """The worst offenders, drawn: what was flagged and what it looks like."""
     verdicts = result.verdicts
-    if verdicts.suggested_labels is None or verdicts.labels is None or not len(verdicts.flagged):
+    if verdicts.labels is None or verdicts.suggested_labels is None or not len(verdicts.flagged):
         return
-    table = Table("index", "label", "suggested", "AUM", title="Most suspicious", title_justify="left", box=None)
-    for index in verdicts.flagged[:5]:
-        labels = (verdicts.name(int(values[index])) for values in (verdicts.labels, verdicts.suggested_labels))
-        table.add_row(str(index), *labels, f"{verdicts.scores[index]:.2f}")
+    worst = verdicts.flagged[:NUM_DRAWN]
+    table = Table(title="Most suspicious", title_justify="left", show_header=False, box=None, padding=(0, 4, 0, 0))
+    table.add_row(*(_drawn(result.images[index, 0]) for index in worst))
+    for text, labels in (("label", verdicts.labels), ("looks like", verdicts.suggested_labels)):
+        table.add_row(*(f"[dim]{text}[/] {verdicts.name(int(labels[index]))}" for index in worst))
     console.print()
     console.print(table)
     console.print()
+
+
+def _drawn(image: Any) -> str:
+    """An image in shades, two characters a pixel."""
+    return "\n".join("".join(SHADES[int(pixel * (len(SHADES) - 1))] * 2 for pixel in row) for row in image)
 
 
 def summary(found: dict[str, Any], folder: Path) -> None:
@@ -105,7 +114,8 @@ def methods(title: str, rows: list[dict[str, Any]]) -> None:
 
 
 def _next(out: Path) -> None:
-    console.print("Next:")
-    console.print(f"  undermargin identify {out} --cutoff gaussian   [dim]# other verdicts, no training[/]")
-    console.print(f"  less {out}/verdicts.csv                        [dim]# every sample, most suspicious first[/]")
-    console.print("  undermargin methods                            [dim]# every score and cutoff[/]")
+    table = Table(title="Next", title_justify="left", show_header=False, box=None, padding=(0, 2, 0, 0))
+    table.add_row(f"undermargin identify {out} --cutoff gaussian", "[dim]other verdicts, without training[/]")
+    table.add_row(f"less {out / 'verdicts.csv'}", "[dim]every sample, most suspicious first[/]")
+    table.add_row("undermargin methods", "[dim]every score and cutoff[/]")
+    console.print(table)
