@@ -26,7 +26,7 @@ from undermargin.training.augmentation import shift
 from undermargin.training.network import Budget, build, predict, train
 from undermargin.verdicts import Verdicts
 
-SCAN = Budget(epochs=30, batch_size=32, weight_decay=1e-3)
+SCAN = Budget(epochs=60, batch_size=32, weight_decay=1e-3)
 # the network that a user would train in the end is larger, and learns wrong labels by heart if it is given any
 LARGE_CNN = partial(small_cnn, depth=2)
 RETRAIN = Budget(epochs=30, batch_size=64, drops=(0.5, 0.75))
