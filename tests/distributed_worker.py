@@ -34,7 +34,7 @@ def error_of(call):
 
 
 def epochs(folder):
-    tracker = Tracker(NUM_SAMPLES, list(SCORES), suggest=True)
+    tracker = Tracker(NUM_SAMPLES, list(SCORES), suggest=4)
     for epoch in range(NUM_EPOCHS):
         observe(tracker, epoch, indices_of_this_rank(epoch))
         tracker.end_epoch()

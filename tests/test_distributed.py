@@ -47,7 +47,7 @@ def test_two_ranks_give_the_scores_of_one_process_on_both_of_them(tmp_path, expe
 
 
 def single_process_suggestions():
-    tracker = Tracker(NUM_SAMPLES, suggest=True)
+    tracker = Tracker(NUM_SAMPLES, suggest=4)
     for epoch in range(NUM_EPOCHS):
         tracker.update(data(epoch), torch.arange(NUM_SAMPLES) % 3, torch.arange(NUM_SAMPLES))
         tracker.end_epoch()

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from undermargin import Run, identify
+from undermargin import Procedure, Run, identify
 from undermargin.errors import IdentifyError
 
 
@@ -54,6 +54,35 @@ def test_another_percentile_and_a_number_of_ones_own(run):
     assert identify(wide, 149.5).is_flagged.sum() == 50
 
 
+def test_a_procedure_brings_its_own_rule(run):
+    tied = run([1.0, 1.0], threshold=[1])
+    assert identify(tied, procedure=Procedure.paper)[0] == "flagged"
+    assert identify(tied, procedure=Procedure.reference)[0] == "kept"
+    median = run(np.arange(200.0), threshold=range(100))
+    assert identify(median, procedure=Procedure(percentile=50)).summary()["cutoff"]["values"] == [49.0]
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"cutoff": np.nan}, "expected a name, a finite number"),
+        ({"cutoff": None}, "cutoff is None"),
+        ({"percentile": 101}, "percentile is 101"),
+        ({"cutoff": 1.5, "percentile": 95}, "does not use them"),
+    ],
+)
+def test_rules_that_make_no_sense_are_refused(run, settings, message):
+    with pytest.raises(IdentifyError, match=message):
+        identify(run([1.0, 2.0], threshold=[0]), **settings)
+
+
+def test_many_runs_are_counted(run):
+    one = run([0.0, 5.0, 1.0], threshold=[2])
+    verdicts = identify([one] * 300)
+    assert verdicts.judged_by.tolist() == [300, 300, 0]
+    assert verdicts[0] == "flagged"
+
+
 def test_a_cutoff_a_class_judges_each_sample_by_its_own(rng):
     labels = np.repeat([0, 1], 1000)
     scores = np.concatenate([rng.normal(-3, 1, 300), rng.normal(3, 1, 700)] * 2) + labels * 20
@@ -95,6 +124,8 @@ def test_runs_that_do_not_belong_together_are_refused(run):
         identify([run([1, 2], threshold=[0]), run([1, 2], threshold=[0], score="el2n")])
     with pytest.raises(IdentifyError, match="disagree about the samples' labels"):
         identify([run([1, 2], threshold=[0], labels=[0, 1]), run([1, 2], threshold=[0], labels=[1, 1])])
+    with pytest.raises(IdentifyError, match="disagree about the samples' ids"):
+        identify([run([1, 2], threshold=[0], ids=["a", "b"]), run([1, 2], threshold=[0], ids=["b", "a"])])
 
 
 numbers = st.floats(-10, 10, width=32)

@@ -42,7 +42,12 @@ def test_every_field_survives_its_file(tmp_path):
         ({"scores": [[1.0]]}, r"shape \(1, 1\)"),
         ({"scores": ["a"]}, "expected one number a sample"),
         ({"scores": [1.0, 2.0], "is_threshold": [True]}, "is_threshold has 1 entries, expected 2"),
-        ({"scores": [1.0], "labels": [3], "class_names": ["a"]}, "label 3 has no name"),
+        ({"scores": [1.0], "labels": [3], "class_names": ["a"]}, "labels hold 3, but class_names has 1 entries"),
+        ({"scores": [1.0], "labels": ["cat"]}, "names belong in class_names"),
+        ({"scores": [1.0], "labels": [-1]}, "labels hold -1, expected 0 or more"),
+        ({"scores": [1.0], "suggested_labels": [2], "class_names": ["a"]}, "suggested_labels hold 2"),
+        ({"scores": [1.0, 2.0, 3.0], "is_threshold": [0, 1, 2]}, "expected True or False"),
+        ({"scores": [np.inf]}, "1 scores are infinite"),
     ],
 )
 def test_fields_that_do_not_fit_are_errors(fields, message):

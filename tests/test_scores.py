@@ -17,7 +17,7 @@ def blobs():
     mislabeled = [3, 50, 100]
     labels = true_labels.copy()
     labels[mislabeled] = (labels[mislabeled] + 1) % 3
-    tracker = Tracker(120, list(SCORES), suggest=True)
+    tracker = Tracker(120, list(SCORES), suggest=3)
     torch.manual_seed(0)
     model = torch.nn.Sequential(torch.nn.Linear(2, 32), torch.nn.ReLU(), torch.nn.Linear(32, 3))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)

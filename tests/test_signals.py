@@ -53,6 +53,13 @@ def test_half_precision_logits_are_worked_on_in_single_precision(dtype):
     assert margin.item() == 5.0
 
 
+@pytest.mark.parametrize("ahead", [1.0, 5.0, 10.0, 15.0, -5.0, -40.0])
+def test_losses_keep_their_digits_near_zero_and_far_from_it(ahead):
+    wanted = reference.signals([ahead, 0.0, 0.0], 0)
+    assert one("loss", [ahead, 0.0, 0.0], 0) == pytest.approx([wanted["loss"]], rel=1e-6)
+    assert one("el2n", [ahead, 0.0, 0.0], 0) == pytest.approx([wanted["el2n"]], rel=1e-6)
+
+
 def test_a_masked_class_of_minus_infinity_disturbs_nobody():
     assert one("margin", [1.0, -torch.inf, 0.0], 0) == [1.0]
     assert one("el2n", [0.0, -torch.inf, 0.0], 0) == pytest.approx([np.sqrt(0.5)])

@@ -1,3 +1,5 @@
+import warnings
+
 import numpy as np
 import pytest
 import torch
@@ -53,11 +55,14 @@ def test_indices_may_be_lists_arrays_or_tensors(indices):
     assert tracker.scores()[[4, 1]].tolist() == [2.0, -1.0]
 
 
-@pytest.mark.parametrize("ids", [["a", "b", "c", "d", "e"], [50, 11, 7, 3, 40], np.array([50, 11, 7, 3, 40])])
+@pytest.mark.parametrize(
+    "ids", [["a", "b", "c", "d", "e"], [50, 11, 7, 3, 40], np.array([50, 11, 7, 3, 40]), list(np.arange(5) + 7)]
+)
 def test_names_and_numbers_can_stand_for_positions(ids):
     tracker = Tracker(5, ids=ids)
     tracker.update(LOGITS, LABELS, [ids[4], ids[1]])
     assert tracker.scores()[[4, 1]].tolist() == [2.0, -1.0]
+    assert tracker.run().ids == list(ids)
 
 
 def test_an_unknown_name_is_an_error_that_names_it():
@@ -172,14 +177,29 @@ def test_a_score_that_was_not_tracked_or_does_not_exist_is_an_error():
         Tracker(1, scores=["aumm"])
 
 
-def test_one_overflow_does_not_poison_a_sample():
-    tracker = Tracker(2)
-    tracker.update([[1.0, 0.0], [1.0, 0.0]], [0, 0], [0, 1])
-    for bad in (torch.inf, -torch.inf, torch.nan):
-        tracker.update([[bad, 0.0], [1.0, 0.0]], [0, 0], [0, 1])
-    with pytest.warns(UndermarginWarning, match="non-finite logits: 3 observations"):
-        assert tracker.scores().tolist() == [1.0, 1.0]
-    assert tracker.lost == {"non-finite logits": 3}
+@pytest.mark.parametrize("name", SCORES)
+@pytest.mark.parametrize("bad", [torch.inf, -torch.inf, torch.nan])
+def test_one_overflow_does_not_poison_a_sample(name, bad):
+    clean, hurt = Tracker(2, [name, "aum"]), Tracker(2, [name, "aum"])
+    for epoch in range(3):
+        logits = torch.tensor([[1.0 - epoch, 0.0], [1.0, 0.0]])
+        clean.update(logits, [0, 0], [0, 1])
+        hurt.update(logits, [0, 0], [0, 1])
+        hurt.update([[bad, 0.0], [0.0, bad]], [0, 0], [0, 1])
+        clean.end_epoch()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UndermarginWarning)
+            hurt.end_epoch()
+    np.testing.assert_array_equal(hurt.scores(name), clean.scores(name))
+    np.testing.assert_array_equal(hurt.scores("aum"), clean.scores("aum"))
+    assert hurt.lost == {"non-finite logits": 6}
+
+
+def test_what_is_lost_is_reported():
+    tracker = Tracker(1)
+    tracker.update([[torch.nan, 0.0]], [0], [0])
+    with pytest.warns(UndermarginWarning, match="non-finite logits: 1 observations"):
+        tracker.scores()
 
 
 def test_negative_labels_are_ignored_silently_as_losses_do():
@@ -230,9 +250,64 @@ def test_probabilities_instead_of_logits_are_noticed():
         tracker.scores()
 
 
+def test_a_sigmoid_instead_of_one_logit_is_noticed():
+    tracker = Tracker(16)
+    tracker.update(torch.rand(16) * 0.9 + 0.05, torch.zeros(16).long(), torch.arange(16))
+    with pytest.warns(UndermarginWarning, match="are probabilities"):
+        tracker.scores()
+
+
+def test_a_first_batch_in_inference_mode_does_not_break_the_training_after_it():
+    tracker = Tracker(5)
+    with torch.inference_mode(), pytest.warns(UndermarginWarning, match="validation loop"):
+        tracker.update(LOGITS, LABELS, INDICES)
+    tracker.update(LOGITS, LABELS, INDICES)
+    tracker.end_epoch()
+    assert tracker.scores()[4] == 2.0
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+def test_another_default_type_does_not_matter(dtype):
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(dtype)
+    try:
+        tracker = Tracker(5, list(SCORES), suggest=3)
+        tracker.update(LOGITS, LABELS, INDICES)
+        tracker.end_epoch()
+        assert tracker.scores()[4] == 2.0
+    finally:
+        torch.set_default_dtype(before)
+
+
+def test_the_state_follows_the_batches_to_another_device():
+    tracker = Tracker(5)
+    tracker.update(LOGITS, LABELS, INDICES)
+    tracker.update(LOGITS.to("meta"), LABELS.to("meta"), INDICES.to("meta"))
+    assert {value.device.type for value in tracker.state_dict().values() if torch.is_tensor(value)} == {"meta"}
+
+
+def test_a_state_taken_earlier_does_not_change_when_training_goes_on():
+    tracker = Tracker(1)
+    tracker.update([[1.0, 0.0]], [0], [0])
+    tracker.end_epoch()
+    state = tracker.state_dict()
+    tracker.update([[9.0, 0.0]], [0], [0])
+    tracker.end_epoch()
+    tracker.load_state_dict(state)
+    assert (tracker.epoch, tracker.scores().tolist()) == (1, [1.0])
+
+
+@pytest.mark.parametrize("bounds", [{"skip_epochs": -1}, {"skip_epochs": 2, "until_epoch": 2}])
+def test_bounds_that_leave_no_epoch_are_refused(bounds):
+    with pytest.raises(InputError, match="leave no epoch to average"):
+        Tracker(1, **bounds)
+
+
 @pytest.mark.parametrize(
     ("logits", "labels", "indices", "message"),
     [
+        (LOGITS, ["cat", "dog"], INDICES, "labels are not numbers"),
+        (LOGITS, LABELS, torch.tensor([True, False]), "whole numbers"),
         (LOGITS, torch.rand(2, 3), INDICES, "Soft labels"),
         (LOGITS, torch.rand(2), INDICES, "Soft labels"),
         (LOGITS, LABELS[:1], INDICES, "1 labels for 2 rows"),
@@ -272,7 +347,7 @@ def test_aum_alone_takes_at_most_sixteen_bytes_a_sample():
 
 
 def test_the_suggestion_is_the_class_that_most_often_beat_the_label():
-    tracker = Tracker(2, suggest=True)
+    tracker = Tracker(2, suggest=4)
     for winner in (1, 2, 2, 0):  # of sample 0, labelled 0; sample 1 is always right
         logits = torch.zeros(2, 4)
         logits[0, winner] = 1.0
@@ -284,16 +359,27 @@ def test_the_suggestion_is_the_class_that_most_often_beat_the_label():
     assert confidence.tolist() == [0.5, 0.0]
 
 
-def test_the_extra_label_is_never_suggested():
-    tracker = Tracker(1, suggest=True)
-    for winner in (3, 3, 1):
-        tracker.update(torch.eye(4)[[winner]], [0], [0])
+def test_the_extra_label_is_never_suggested_nor_does_it_hide_a_class_that_beats_the_label_too():
+    tracker = Tracker(2, suggest=3)
+    for _ in range(2):
+        tracker.update([[0.0, 4.0, 0.0, 5.0], [4.0, 0.0, 0.0, 5.0]], [0, 0], [0, 1])
         tracker.end_epoch()
-    assert tracker.suggestions(num_classes=3)[0].tolist() == [1]
+    assert tracker.suggestions()[0].tolist() == [1, -1]
+
+
+def test_suggestions_need_epochs_and_a_number_of_classes():
+    tracker = Tracker(1, suggest=2)
+    tracker.update([[0.0, 1.0]], [0], [0])
+    with pytest.raises(ObservationError, match="votes of epochs"):
+        tracker.suggestions()
+    with pytest.raises(InputError, match="such as fold.num_classes"):
+        Tracker(1, suggest=True)
+    with pytest.raises(InputError, match="were not tracked"):
+        Tracker(1).suggestions()
 
 
 def test_a_class_with_more_than_a_fifth_of_a_thousand_classes_votes_is_always_remembered(rng):
-    tracker = Tracker(1, suggest=True)
+    tracker = Tracker(1, suggest=1000)
     winners = [777] * 30 + rng.integers(1, 1000, 70).tolist()
     for winner in rng.permutation(winners):
         tracker.update(torch.nn.functional.one_hot(torch.tensor([winner]), 1000).float(), [0], [0])
@@ -304,7 +390,7 @@ def test_a_class_with_more_than_a_fifth_of_a_thousand_classes_votes_is_always_re
 
 
 def test_suggestions_at_a_thousand_classes_take_bounded_memory():
-    tracker = Tracker(1000, suggest=True)
+    tracker = Tracker(1000, suggest=1000)
     tracker.update(torch.randn(64, 1000), torch.zeros(64).long(), torch.arange(64))
     tracker.end_epoch()
     tensors = [value for value in tracker.state_dict().values() if isinstance(value, torch.Tensor)]
@@ -313,7 +399,7 @@ def test_suggestions_at_a_thousand_classes_take_bounded_memory():
 
 def test_a_run_carries_the_folds_labels_and_threshold_samples():
     first, _ = folds([0, 1, 2] * 4, 3)
-    tracker = Tracker(12, suggest=True)
+    tracker = Tracker(12, suggest=3)
     tracker.update(torch.randn(12, 4), first.labels, np.arange(12))
     tracker.end_epoch()
     run = tracker.run(first, ids=[f"{i}.png" for i in range(12)], class_names=["a", "b", "c"])
@@ -340,6 +426,29 @@ def test_trajectories_hold_every_epochs_margins_and_the_chosen_samples_logits(tm
     np.testing.assert_array_equal(recorded.of([0, 1, 2]), [[2, np.nan, -4], [4, np.nan, -8]])
     np.testing.assert_array_equal(recorded.logits(), [[[0, 4], [3, 1]], [[0, 8], [6, 2]]])
     assert recorded.signals == ["margin"]
+
+
+def test_epochs_that_are_not_averaged_are_recorded_all_the_same(tmp_path):
+    tracker = Tracker(1, skip_epochs=1, until_epoch=2, trajectories=Trajectories(tmp_path / "t"))
+    for margin in (5.0, 1.0, 7.0):
+        tracker.update([[margin, 0.0]], [0], [0])
+        tracker.end_epoch()
+    assert tracker.scores().tolist() == [1.0]
+    assert Trajectories.open(tmp_path / "t").of([0]).ravel().tolist() == [5.0, 1.0, 7.0]
+
+
+def test_a_second_training_in_the_same_folder_leaves_nothing_of_the_first(tmp_path):
+    for margins in ((5.0, 6.0, 7.0), (1.0, 2.0)):
+        tracker = Tracker(1, trajectories=Trajectories(tmp_path / "t"))
+        for margin in margins:
+            tracker.update([[margin, 0.0]], [0], [0])
+            tracker.end_epoch()
+    assert Trajectories.open(tmp_path / "t").of([0]).ravel().tolist() == [1.0, 2.0]
+
+
+def test_logits_of_a_sample_that_does_not_exist_are_refused(tmp_path):
+    with pytest.raises(InputError, match=r"names sample 5, expected 0\.\.1"):
+        Tracker(2, trajectories=Trajectories(tmp_path, logits_of=[5]))
 
 
 def test_what_was_not_recorded_is_an_error(tmp_path):
@@ -378,17 +487,24 @@ def test_a_later_trackers_epochs_follow(stream):
         np.testing.assert_allclose(first.scores(name), reference.scores(name, stream, 6), rtol=1e-5, atol=1e-6)
 
 
-def test_trackers_with_different_settings_do_not_merge():
+def test_trackers_that_watched_something_else_do_not_merge():
     with pytest.raises(InputError, match="differ in their settings"):
         Tracker(3).merge(Tracker(4))
+    with pytest.raises(InputError, match="differ in their ids"):
+        Tracker(2, ids=["a", "b"]).merge(Tracker(2, ids=["b", "a"]))
+    three, two = Tracker(5), Tracker(5)
+    three.update(LOGITS, LABELS, INDICES)
+    two.update(LOGITS[:, :2], [0, 0], INDICES)
+    with pytest.raises(InputError, match="3 and 2 outputs"):
+        three.merge(two)
 
 
 @pytest.mark.parametrize("how", ["state_dict", "file"])
 def test_resuming_in_mid_epoch_equals_the_uninterrupted_run(stream, how, tmp_path):
     names = list(SCORES)
-    whole = Tracker(6, names, suggest=True)
+    whole = Tracker(6, names, suggest=3)
     feed(whole, stream)
-    part = Tracker(6, names, suggest=True)
+    part = Tracker(6, names, suggest=3)
     feed(part, stream[:2])
     for index, label, logits in stream[2][:3]:
         part.update(torch.tensor([logits]), [label], [index])
@@ -396,7 +512,7 @@ def test_resuming_in_mid_epoch_equals_the_uninterrupted_run(stream, how, tmp_pat
         part.save(tmp_path / "tracker.safetensors")
         resumed = Tracker.load(tmp_path / "tracker.safetensors")
     else:
-        resumed = Tracker(6, names, suggest=True)
+        resumed = Tracker(6, names, suggest=3)
         resumed.load_state_dict(part.state_dict())
     feed(resumed, [stream[2][3:], *stream[3:]])
     for name in names:

@@ -47,7 +47,7 @@ def batch(device, size=64, classes=10, dtype=torch.float32):
     )
 
 
-@pytest.mark.parametrize("settings", [{}, {"scores": list(SCORES)}, {"suggest": True}, {"ids": list(range(5, 505))}])
+@pytest.mark.parametrize("settings", [{}, {"scores": list(SCORES)}, {"suggest": 9}, {"ids": list(range(5, 505))}])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_update_on_a_device_reads_nothing_back(settings, dtype, tmp_path):
     # tensors on the meta device have no values: whatever needs one, or copies one to the host, fails

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from undermargin import Run, Verdicts, identify
 from undermargin.errors import InputError
+from undermargin.jsonable import to_json
 
 COLUMNS = ["index", "id", "label", "score", "verdict", "suggested_label"]
 
@@ -79,7 +80,16 @@ def test_saving_and_loading_gives_the_same_verdicts(verdicts, suffix, tmp_path):
 
 def test_parquet_keeps_the_whole_summary(verdicts, tmp_path):
     verdicts.save(tmp_path / "v.parquet")
-    assert Verdicts.load(tmp_path / "v.parquet").summary() == json.loads(json.dumps(verdicts.summary()))
+    assert Verdicts.load(tmp_path / "v.parquet").summary() == json.loads(to_json(verdicts.summary()))
+
+
+def test_class_names_that_only_look_like_numbers_and_many_folds_survive_a_csv(tmp_path):
+    run = Run([1.0, -3.0, 0.0], [False, False, True], labels=[1, 0, 1], class_names=["01", "02"])
+    verdicts = identify(
+        [Run(run.scores + fold, run.is_threshold, labels=run.labels, class_names=run.class_names) for fold in range(12)]
+    )
+    verdicts.save(tmp_path / "v.csv")
+    assert_same(Verdicts.load(tmp_path / "v.csv"), verdicts)
 
 
 def test_the_csv_opens_as_a_plain_table(verdicts, tmp_path):
@@ -132,6 +142,20 @@ def test_cleaning_a_hugging_face_data_set_selects(verdicts):
     assert cleaned["x"][:] == [0, 2, 3, 4]
 
 
+def test_frames_and_arrays_keep_their_type(verdicts):
+    assert verdicts.clean(pd.DataFrame({"x": range(5)}))["x"].tolist() == [0, 2, 3, 4]
+    assert verdicts.clean(pl.DataFrame({"x": range(5)}))["x"].to_list() == [0, 2, 3, 4]
+    assert verdicts.clean(np.arange(5)).tolist() == [0, 2, 3, 4]
+    assert list(verdicts.clean(torch.arange(5))) == [0, 2, 3, 4]
+
+
+def test_a_subset_of_one_verdict(verdicts):
+    assert list(verdicts.subset(range(5), "flagged")) == [1]
+    assert list(verdicts.subset(range(5), "kept")) == [0, 3]
+    with pytest.raises(InputError, match="no verdict 'bad'"):
+        verdicts.subset(range(5), "bad")
+
+
 def test_cleaning_another_data_set_is_an_error(verdicts):
     with pytest.raises(InputError, match="the data set has 3 samples, the verdicts are of 5"):
         verdicts.clean([1, 2, 3])
@@ -145,10 +169,11 @@ def test_the_summary_counts_classes(verdicts):
         2,
         2,
     )
-    assert summary["flagged_share"] == pytest.approx(1 / 3)
+    assert summary["flagged_share"] == pytest.approx(1 / 5)
+    assert summary["estimated_noise_rate"] == pytest.approx(1 / 3)  # of the judged
     assert summary["classes"][1] == {"label": "dog", "num_samples": 2, "num_flagged": 1, "flagged_share": 0.5}
     assert summary["cutoff"]["name"] == "paper"
-    json.dumps(summary)
+    json.loads(to_json(summary), parse_constant=pytest.fail)  # no Infinity, no NaN
 
 
 def test_files_that_are_no_verdicts_are_refused(tmp_path):

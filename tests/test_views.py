@@ -64,6 +64,7 @@ def test_views_fetch_only_what_is_asked_for():
     assert data.fetched == []
     assert view[7] == (7, 7, 7)
     assert data.fetched == [7]
+    assert view[-1] == (9, 9, 9)
 
 
 def test_batches_are_fetched_as_batches_where_the_data_set_can():

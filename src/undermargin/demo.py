@@ -1,5 +1,6 @@
 """The whole procedure on real digits with labels flipped on purpose: what is found, what is missed."""
 
+import hashlib
 import platform
 import time
 from collections.abc import Callable
@@ -15,15 +16,16 @@ import torch
 import undermargin
 from undermargin import metrics, noise
 from undermargin.data.digits import NUM_CLASSES, Digits, load_digits
+from undermargin.files import append_line, save_tensors
 from undermargin.folder import Folder
-from undermargin.folds import Fold, Procedure, folds, seeds
+from undermargin.folds import NUM_FOLDS, Fold, Procedure, folds, seeds
 from undermargin.identify import identify
 from undermargin.models.small import small_cnn
 from undermargin.retrain import retrain
 from undermargin.run import Run
 from undermargin.tracker import Tracker
-from undermargin.training.augmentation import shift
-from undermargin.training.network import Budget, build, predict, train
+from undermargin.training.augmentation import augmentation
+from undermargin.training.network import Budget, Training, build, predict
 from undermargin.verdicts import Verdicts
 
 SCAN = Budget(epochs=60, batch_size=32, weight_decay=1e-3)
@@ -40,6 +42,7 @@ class Demo:
     images: npt.NDArray[np.float32]  # (samples, 1, 8, 8)
     found: dict[str, float]
     num_flipped: int
+    num_found: int  # of the flipped, flagged
     error_before: float
     error_after: float
     seconds: float
@@ -57,6 +60,7 @@ def demo(
     digits, folder = load_digits(), Folder(out)
     with folder.locked():
         labels, verdicts = flip_and_scan(folder, digits, rate=rate, seed=seed, advance=advance)
+        scanning = time.perf_counter() - started
         is_flipped = labels != digits.train_labels
         found = metrics.identification(verdicts, is_flipped)
         everything, rest = np.arange(len(labels)), np.flatnonzero(~verdicts.is_flagged)
@@ -64,9 +68,17 @@ def demo(
         after = _test_error(digits, labels, rest, seed, partial(advance, "training on the rest"))
         seconds = time.perf_counter() - started
         errors = {"before": before, "after": after}
-        folder.save_verdicts(verdicts, found=found, test_error=errors, seconds=round(seconds, 1))
+        observed = NUM_FOLDS * SCAN.epochs * len(labels)
+        folder.save_verdicts(
+            verdicts,
+            found=found,
+            test_error=errors,
+            seconds=round(seconds, 1),
+            samples_per_second=round(observed / scanning),
+        )
         folder.write_manifest()
-    return Demo(verdicts, digits.train_images, found, int(is_flipped.sum()), before, after, seconds)
+    num_found = int((is_flipped & verdicts.is_flagged).sum())
+    return Demo(verdicts, digits.train_images, found, int(is_flipped.sum()), num_found, before, after, seconds)
 
 
 def flip_and_scan(
@@ -81,7 +93,7 @@ def flip_and_scan(
     """The flipped labels and the verdicts of the paper's procedure on them."""
     labels = noise.uniform(digits.train_labels, rate, NUM_CLASSES, seed=seed)
     budget = replace(SCAN, epochs=epochs)
-    folder.write_json("config.json", _config(rate, seed, budget))
+    folder.write_json("config.json", _config(digits, labels, rate, seed, budget))
     both = folds(labels, NUM_CLASSES, seed=seed, procedure=Procedure.paper)
     runs = [
         _train_fold(folder, digits, fold, budget, fold_seed, advance)
@@ -99,25 +111,20 @@ def _train_fold(
     folder: Folder, digits: Digits, fold: Fold, budget: Budget, seed: int, advance: Callable[[str], None]
 ) -> Run:
     images, labels = torch.from_numpy(digits.train_images), torch.from_numpy(fold.labels)
-    tracker = Tracker(len(labels), suggest=True)
-
-    def end_epoch(epoch: int) -> None:  # noqa: ARG001
-        tracker.end_epoch()
-        advance(f"fold {fold.number}")
+    tracker = Tracker(len(labels), suggest=fold.num_classes)
 
     model = build(small_cnn, fold.num_outputs, seed=seed)
-    train(
-        model,
-        images,
-        labels,
-        budget,
-        seed=seed,
-        augment=_augment,
-        observe=tracker.update,
-        end_epoch=end_epoch,
-    )
+    training = Training(model, (images,), labels, budget, seed=seed, augment=augmentation(pixels=1, flips=False))
+    path = folder.fold(fold.number)
+    for epoch in range(budget.epochs):
+        started = time.perf_counter()
+        training.run_epoch(epoch, tracker.update)
+        tracker.end_epoch()
+        append_line(path / "log.jsonl", {"epoch": epoch, "seconds": round(time.perf_counter() - started, 3)})
+        advance(f"fold {fold.number}")
     run = tracker.run(fold, class_names=[str(digit) for digit in range(NUM_CLASSES)])
-    run.save(folder.fold(fold.number) / "scores.parquet")
+    run.save(path / "scores.parquet")
+    save_tensors(path / "checkpoint.safetensors", training.tensors())
     return run
 
 
@@ -126,25 +133,22 @@ def _test_error(
 ) -> float:
     model = retrain(
         LARGE_CNN,
-        torch.from_numpy(digits.train_images),
+        (torch.from_numpy(digits.train_images),),
         torch.from_numpy(labels),
         kept,
         RETRAIN,
         num_classes=NUM_CLASSES,
         seed=seed,
-        augment=lambda images, generator: images,  # noqa: ARG005
-        end_epoch=lambda epoch: advance(),  # noqa: ARG005
+        end_epoch=advance,
     )
-    predictions = predict(model, torch.from_numpy(digits.test_images), NUM_CLASSES)
+    predictions = predict(model, (torch.from_numpy(digits.test_images),), NUM_CLASSES)
     return metrics.error(predictions, digits.test_labels)
 
 
-def _augment(images: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    return shift(images, 1, generator)
-
-
-def _config(rate: float, seed: int, budget: Budget) -> dict[str, Any]:
+def _config(digits: Digits, labels: npt.NDArray[np.int64], rate: float, seed: int, budget: Budget) -> dict[str, Any]:
+    fingerprint = hashlib.sha256(digits.train_images.tobytes() + labels.tobytes()).hexdigest()[:16]
     return {
+        "fingerprint": fingerprint,
         "source": "scikit-learn's digits",
         "noise": {"kind": "uniform", "rate": rate, "seed": seed},
         "seed": seed,

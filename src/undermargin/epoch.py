@@ -34,16 +34,17 @@ class Epoch:
         *,
         suggestions: Suggestions | None = None,
         logits_of: Tensor | None = None,
+        dtype: torch.dtype = torch.float32,
     ) -> None:
         self.num_samples = num_samples
-        self.signals = tuple(signals)
+        self.signals = tuple(dict.fromkeys(("margin", *signals)))  # the margin comes first: it tells what is finite
         self.num_outputs = num_outputs
         self.suggestions = suggestions
         self.widths = [width(signal, num_outputs) for signal in self.signals]
         rows = num_samples + len(SPARE_ROWS)
-        self.tensors = {"sums": torch.zeros(rows, sum(self.widths) + 1, device=device)}
+        self.tensors = {"sums": torch.zeros(rows, sum(self.widths) + 1, dtype=dtype, device=device)}
         if logits_of is not None:
-            self.tensors["logits"] = torch.zeros(len(logits_of) + 1, num_outputs + 1, device=device)
+            self.tensors["logits"] = torch.zeros(len(logits_of) + 1, num_outputs + 1, dtype=dtype, device=device)
             self.slots = torch.full((rows,), len(logits_of), dtype=torch.int32, device=device)
             self.slots[logits_of.to(device)] = torch.arange(len(logits_of), dtype=torch.int32, device=device)
         self.looks_like_probabilities: Tensor | None = None
@@ -80,15 +81,15 @@ class Epoch:
         values = signals[0] if len(signals) == 1 else torch.cat(signals, 1)
         if self.suggestions is not None or "logits" in self.tensors:
             self._add_rivals(batch, self._rows(batch.margin, labels, indices))
-        self._signals.append((values.float(), labels, indices))
+        self._signals.append((values.to(self.tensors["sums"].dtype), labels, indices))
         if len(self._signals) * values.numel() >= BUFFER:
             self._add_signals()
 
     def _add_rivals(self, batch: Batch, rows: Tensor) -> None:
         if self.suggestions is not None:
-            self.suggestions.update(rows, batch.others, batch.margin)
+            self.suggestions.update(rows, batch.others, batch.assigned)
         if "logits" in self.tensors:
-            values = torch.cat((batch.logits, torch.ones_like(batch.margin)), 1).float()
+            values = torch.cat((batch.logits, torch.ones_like(batch.margin)), 1).to(self.tensors["sums"].dtype)
             self.tensors["logits"].index_add_(0, self.slots[rows], values)
 
     def _add_signals(self) -> None:
@@ -97,16 +98,13 @@ class Epoch:
             rows = self._rows(values[:, :1], labels, indices)
             _add_rows(self.tensors["sums"], rows, torch.cat((values, torch.ones_like(values[:, :1])), 1))
 
-    def _rows(self, value: Tensor, labels: Tensor, indices: Tensor) -> Tensor:
-        """Where each observation goes: its sample's row, or the spare row that says what is wrong with it.
-
-        One signal, (batch, 1), stands for all: they are finite together.
-        """
+    def _rows(self, margin: Tensor, labels: Tensor, indices: Tensor) -> Tensor:
+        """Where each observation goes: its sample's row, or the spare row that says what is wrong with it."""
         excess = labels - labels.clamp(0, self.num_outputs - 1)
         inside = indices == indices.clamp(0, self.num_samples - 1)
         rows = torch.where(inside, indices, len(self.tensors["sums"]) - 1)
-        # zero times a finite number is zero
-        is_good = value[:, 0] * 0 == excess
+        # zero times a finite number is zero; where the margin is finite, so is every signal
+        is_good = margin[:, 0] * 0 == excess
         return torch.where(is_good, rows, excess.sign() + (self.num_samples + 1))
 
     def blocks(self) -> list[slice]:
@@ -153,6 +151,11 @@ def _add_rows(sums: Tensor, rows: Tensor, values: Tensor) -> None:
 
 def _sum_to_one(logits: Tensor) -> Tensor:
     """Whether these are probabilities rather than logits: a bool on the device, read when scores are."""
+    if logits.shape[1] == 2:  # of a model with one output we made (0, output) ourselves
+        outputs = logits[:, 1]
+        is_sigmoid = (logits[:, 0] == 0).all() & (outputs > 0).all() & (outputs < 1).all()
+    else:
+        is_sigmoid = torch.zeros((), dtype=torch.bool, device=logits.device)
     sums = (logits.sum(1) - 1).abs() < 1e-3
     is_between = (logits > 0) & (logits < 1)  # rows of zeros and ones alone are somebody's toy, not a softmax
-    return (logits >= 0).all() & sums.all() & is_between.any()
+    return ((logits >= 0).all() & sums.all() & is_between.any()) | is_sigmoid

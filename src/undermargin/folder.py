@@ -1,19 +1,20 @@
 """The scan folder: layout, lock, atomic writes, and a manifest written last.
 
 config.json  manifest.json  summary.json  verdicts.parquet  verdicts.csv
-fold0/scores.parquet  fold0/tracker.safetensors  fold0/log.jsonl  fold1/...
+fold0/scores.parquet  fold0/checkpoint.safetensors  fold0/log.jsonl  fold1/...
 """
 
 import fcntl
 import hashlib
 import json
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from undermargin.errors import FolderError
+from undermargin.files import replacing
+from undermargin.jsonable import to_json
 from undermargin.run import Run
 from undermargin.verdicts import Verdicts
 
@@ -58,7 +59,8 @@ class Folder:
 
     def write_json(self, name: str, value: Any) -> None:
         """Write a control file."""
-        write_text(self / name, json.dumps(value, indent=2, default=_plain) + "\n")
+        with replacing(self / name) as path:
+            path.write_text(to_json(value) + "\n")
 
     def read_json(self, name: str) -> Any:
         """Read a control file."""
@@ -86,8 +88,8 @@ class Folder:
 
     def write_manifest(self) -> None:
         """List every file with its size and checksum; written last, so a folder that has it is complete."""
-        files = sorted(path for path in self.path.rglob("*") if path.is_file())
-        listed = [path for path in files if path.name not in (".lock", "manifest.json")]
+        files = [*self.path.glob("*"), *self.path.glob("fold*/**/*")]
+        listed = sorted(path for path in files if path.is_file() and path.name not in (".lock", "manifest.json"))
         entries = {
             str(path.relative_to(self.path)): {"bytes": path.stat().st_size, "sha256": _checksum(path)}
             for path in listed
@@ -104,21 +106,6 @@ class Folder:
         ]
 
 
-def write_text(path: Path, text: str) -> None:
-    """Write under another name, sync and rename: after a crash there is the old file or the new one."""
-    partial = path.with_name(path.name + ".part")
-    with partial.open("w") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    partial.replace(path)
-
-
 def _checksum(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _plain(value: Any) -> Any:
-    """NumPy's numbers as Python's."""
-    return value.item() if hasattr(value, "item") else str(value)

@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from undermargin.cutoffs import Cutoff, choose, find
+from undermargin.cutoffs import Cutoff, by_percentile, choose, find
 from undermargin.cutoffs.percentile import percentile_interval
 from undermargin.errors import IdentifyError
+from undermargin.folds import Procedure
 from undermargin.run import Run
 from undermargin.verdicts import FLAGGED, KEPT, UNJUDGED, Verdicts
 
@@ -16,9 +17,15 @@ FEW_THRESHOLD_SAMPLES = 200  # a 99th percentile of fewer is hardly more than th
 
 
 def identify(
-    runs: Run | Sequence[Run], cutoff: str | float | Cutoff = "paper", *, percentile: float | None = None
+    runs: Run | Sequence[Run],
+    cutoff: str | float | Cutoff = "paper",
+    *,
+    percentile: float | None = None,
+    procedure: Procedure | None = None,
 ) -> Verdicts:
     """Judge every sample from one or more runs of the same data set.
+
+    `percentile` is another one of the threshold samples than the 99th; a `procedure` brings its own rule along.
 
     >>> accuses = Run(scores=[9, 0, 1, 9], is_threshold=[False, False, True, False])
     >>> acquits = Run(scores=[9, 9, 9, 1], is_threshold=[False, False, False, True])
@@ -28,11 +35,13 @@ def identify(
     runs = [runs] if isinstance(runs, Run) else list(runs)
     _check(runs)
     rule = choose(cutoff, share=percentile)
-    name = cutoff if isinstance(cutoff, str) else rule.description
+    if procedure is not None:
+        rule = by_percentile(procedure.percentile, is_strict=procedure.is_strict)
+    name = cutoff if isinstance(cutoff, str) and procedure is None else rule.description
     values = [find(rule, run, name=repr(name)) for run in runs]
 
-    accusing = np.zeros(runs[0].num_samples, np.int8)
-    judged_by = np.zeros(runs[0].num_samples, np.int8)
+    accusing = np.zeros(runs[0].num_samples, np.int16)
+    judged_by = np.zeros(runs[0].num_samples, np.int16)
     score, excess = np.zeros(runs[0].num_samples), np.zeros(runs[0].num_samples)
     for run, value in zip(runs, values, strict=True):
         judged = run.judged
@@ -58,7 +67,7 @@ def identify(
         class_names=first.class_names,
         suggested_labels=suggested,
         suggestion_confidence=confidence,
-        about=_about(runs, rule, str(name), values, percentile),
+        about=_about(runs, rule, str(name), values),
     )
 
 
@@ -74,6 +83,8 @@ def _check(runs: Sequence[Run]) -> None:
     for run in runs[1:]:
         if run.labels is not None and runs[0].labels is not None and not np.array_equal(run.labels, runs[0].labels):
             raise IdentifyError("the runs disagree about the samples' labels; are they of one data set?")
+        if run.ids is not None and runs[0].ids is not None and list(run.ids) != list(runs[0].ids):
+            raise IdentifyError("the runs disagree about the samples' ids; are they of one data set?")
 
 
 def _suggestions(
@@ -102,9 +113,7 @@ def _suggestions(
     return np.where(has_rival, rival, labels), np.where(has_rival, confidence, 1 - confidence)
 
 
-def _about(
-    runs: Sequence[Run], rule: Cutoff, name: str, values: Sequence[Any], percentile: float | None
-) -> dict[str, Any]:
+def _about(runs: Sequence[Run], rule: Cutoff, name: str, values: Sequence[Any]) -> dict[str, Any]:
     """What the summary says of the cutoff."""
     about: dict[str, Any] = {
         "score": runs[0].score,
@@ -115,9 +124,9 @@ def _about(
         },
         "notes": [],
     }
-    if rule.needs_threshold:
-        counts = [int(run.is_threshold.sum()) for run in runs]
-        share = 99 if percentile is None else percentile
+    if rule.share is not None:
+        share = rule.share
+        counts = [int((run.is_threshold & ~np.isnan(run.scores)).sum()) for run in runs]
         about["cutoff"] |= {
             "num_threshold_samples": counts,
             "interval": [percentile_interval(run, share) for run in runs],

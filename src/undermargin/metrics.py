@@ -23,7 +23,7 @@ def identification(verdicts: Verdicts, is_mislabeled: Mask) -> dict[str, float]:
     passed = len(truth) - hits - false - missed
     product = float(hits + false) * float(hits + missed) * float(passed + false) * float(passed + missed)
     return {
-        "average_precision": average_precision(-verdicts.excess[judged], truth),
+        "average_precision": average_precision(_suspicion(verdicts)[judged], truth),
         "mcc": (float(hits) * float(passed) - float(false) * float(missed)) / product**0.5 if product else np.nan,
         "precision": _ratio(hits, hits + false),
         "recall": _ratio(hits, hits + missed),
@@ -32,7 +32,14 @@ def identification(verdicts: Verdicts, is_mislabeled: Mask) -> dict[str, float]:
     }
 
 
-def average_precision(suspicion: npt.NDArray[np.floating[npt.NBitBase]], truth: Mask) -> float:
+def _suspicion(verdicts: Verdicts) -> npt.NDArray[np.float64]:
+    """High for what comes first in the verdicts' order: (samples,)."""
+    suspicion = np.empty(len(verdicts))
+    suspicion[verdicts.order] = -np.arange(len(verdicts))
+    return suspicion
+
+
+def average_precision(suspicion: npt.NDArray[np.float64], truth: Mask) -> float:
     """Mean precision at each mislabeled sample, going down from the highest suspicion; ties count together."""
     if not truth.any():
         return float("nan")

@@ -32,7 +32,7 @@ def uniform(
     >>> int((uniform(labels, 0.4, 10, seed=0, is_exact=True) != labels).sum())
     400
     """
-    _check_rate(rate)
+    _check_rate(rate, num_classes)
     share = rate / num_classes if include_true else rate / (num_classes - 1)
     matrix = np.full((num_classes, num_classes), share)
     np.fill_diagonal(matrix, 1 - rate + share if include_true else 1 - rate)
@@ -63,7 +63,10 @@ def pairs(
     >>> pairs([0, 1, 2], 1.0, {2: 0}, 3, seed=0)
     array([0, 1, 0])
     """
-    _check_rate(rate)
+    _check_rate(rate, num_classes)
+    for label in (*confused_with, *confused_with.values()):
+        if not 0 <= label < num_classes:
+            raise InputError(f"confused_with names class {label}, expected 0..{num_classes - 1}")
     matrix = np.eye(num_classes)
     for label, partner in confused_with.items():
         matrix[label, label] -= rate
@@ -97,7 +100,9 @@ def from_file(path: str | Path, labels: npt.ArrayLike, num_classes: int) -> Labe
     return other
 
 
-def _check_rate(rate: float) -> None:
+def _check_rate(rate: float, num_classes: int) -> None:
+    if num_classes < 2:
+        raise InputError(f"there are {num_classes} classes; a label can only be wrong among two or more")
     if not 0 <= rate <= 1:
         raise InputError(f"rate is {rate}, expected a share between 0 and 1")
 
@@ -105,14 +110,16 @@ def _check_rate(rate: float) -> None:
 def _corrupt(labels: npt.ArrayLike, matrix: Matrix, *, seed: int, is_exact: bool) -> Labels:
     given = check_labels(labels, len(matrix))
     rng = np.random.default_rng(seed)
-    if not is_exact:
-        # one draw a sample from its own row; the last column takes what rounding leaves
-        drawn = (rng.random(len(given))[:, None] >= matrix.cumsum(1)[given]).sum(1, dtype=np.int64)
-        return np.asarray(drawn.clip(max=len(matrix) - 1))
+    draws = rng.random(len(given))
     noisy = given.copy()
     for label, row in enumerate(matrix):
-        members = rng.permutation(np.flatnonzero(given == label))
-        noisy[members] = np.repeat(np.arange(len(row)), _apportion(row, len(members), rng))
+        members = np.flatnonzero(given == label)
+        if is_exact:
+            noisy[rng.permutation(members)] = np.repeat(np.arange(len(row)), _apportion(row, len(members), rng))
+        else:
+            # one draw a sample from its own row; the last class takes what rounding leaves
+            drawn = np.searchsorted(row.cumsum(), draws[members], side="right")
+            noisy[members] = drawn.clip(max=len(row) - 1)
     return noisy
 
 

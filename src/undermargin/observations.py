@@ -29,18 +29,15 @@ def as_logits(given: Any) -> Tensor:
 
 def as_labels(labels: Any, logits: Tensor) -> Tensor:
     """Class numbers (batch,), on the logits' device."""
-    labels = torch.as_tensor(labels)
+    try:
+        labels = torch.as_tensor(labels)
+    except (TypeError, ValueError):
+        raise InputError("labels are not numbers; encode names as 0..num_classes-1 first") from None
     if labels.ndim != 1 or labels.is_floating_point():
-        soft = labels.ndim == 2 or labels.is_floating_point()
         raise InputError(
             f"labels have shape {tuple(labels.shape)} and type {labels.dtype}, expected class numbers of shape "
-            f"({len(logits)},)."
-            + (
-                " Soft labels (mixup, label smoothing by hand) have no assigned class: "
-                "observe logits of unmixed samples with their own labels"
-                if soft
-                else ""
-            )
+            f"({len(logits)},). If these are class numbers, pass labels.long().view(-1). Soft labels (mixup, smoothing "
+            "by hand) have no assigned class: observe logits of unmixed samples with their own labels"
         )
     return _matching("labels", labels, logits)
 
@@ -49,13 +46,13 @@ def as_indices(indices: Any, logits: Tensor) -> Tensor:
     """Sample numbers (batch,), on the logits' device."""
     if not isinstance(indices, Tensor):
         indices = np.asarray(indices)
-        if indices.dtype.kind not in "iub" and len(indices):
+        if indices.dtype.kind not in "iu" and len(indices):
             raise InputError(
                 f"indices are {indices.dtype}, expected positions 0..n-1; to use names, give them all to "
                 "Tracker(n, ids=names)"
             )
         indices = torch.from_numpy(indices.astype(np.int64))
-    if indices.ndim != 1 or indices.is_floating_point():
+    if indices.ndim != 1 or indices.is_floating_point() or indices.dtype == torch.bool:
         raise InputError(
             f"indices have shape {tuple(indices.shape)} and type {indices.dtype}, expected whole numbers of "
             f"shape ({len(logits)},)"
@@ -77,7 +74,7 @@ class Ids:
     def __init__(self, ids: Any, num_samples: int) -> None:
         if len(ids) != num_samples:
             raise InputError(f"{len(ids)} ids for {num_samples} samples; expected one each")
-        names = ids.tolist() if isinstance(ids, (np.ndarray, Tensor)) else list(ids)
+        names = as_list(ids)
         self.positions = {name: position for position, name in enumerate(names)}
         if len(self.positions) < num_samples:
             raise InputError(f"{num_samples - len(self.positions)} ids occur more than once; ids must be unique")
@@ -93,10 +90,16 @@ class Ids:
                 self.sorted, self.order = self.sorted.to(numbers.device), self.order.to(numbers.device)
             nearest = torch.searchsorted(self.sorted, numbers).clamp(max=len(self.sorted) - 1)
             return self.order[nearest].where(self.sorted[nearest] == numbers, -1)
-        names = ids.tolist() if isinstance(ids, np.ndarray) else list(ids)
+        names = as_list(ids)
         try:
             return as_indices([self.positions[name] for name in names], logits)
         except KeyError as unknown:
             raise ObservationError(
                 f"id {unknown} is none of the {len(self.positions)} ids that this tracker was given"
             ) from None
+
+
+def as_list(ids: Any) -> list[Any]:
+    """Ids as Python's own strings and numbers, which are equal where they look it."""
+    names = ids.tolist() if isinstance(ids, (np.ndarray, Tensor)) else list(ids)
+    return [name.item() if isinstance(name, (np.generic, Tensor)) else name for name in names]

@@ -9,20 +9,20 @@ import torch
 from torch import Tensor, nn
 
 from undermargin.errors import InputError
-from undermargin.training.network import Budget, build, train
+from undermargin.training.network import Augment, Budget, Inputs, Training, build
 
 
 def retrain(
     make_model: Callable[[int], nn.Module],
-    images: Tensor,
+    inputs: Inputs,
     labels: Tensor,
     kept: npt.NDArray[np.int64],
     budget: Budget,
     *,
     num_classes: int,
     seed: int,
-    augment: Callable[[Tensor, torch.Generator], Tensor],
-    end_epoch: Callable[[int], None] = lambda epoch: None,  # noqa: ARG005
+    augment: Augment | None = None,
+    end_epoch: Callable[[], None] = lambda: None,
 ) -> nn.Module:
     """A network trained on the kept samples alone.
 
@@ -30,10 +30,13 @@ def retrain(
     a quarter turns a batch of 256 into one of 192).
     """
     if not len(kept):
-        raise InputError(f"none of the {len(images)} samples is kept: there is nothing to train on")
-    batch_size = max(2, round(budget.batch_size * len(kept) / len(images)))
-    model = build(make_model, num_classes, seed=seed)
+        raise InputError(f"none of the {len(labels)} samples is kept: there is nothing to train on")
+    budget = replace(budget, batch_size=max(2, round(budget.batch_size * len(kept) / len(labels))))
     rows = torch.from_numpy(kept)
-    shrunk = replace(budget, batch_size=batch_size)
-    train(model, images[rows], labels[rows], shrunk, seed=seed, augment=augment, end_epoch=end_epoch)
+    part = tuple(values[rows] for values in inputs)
+    model = build(make_model, num_classes, seed=seed)
+    training = Training(model, part, labels[rows], budget, seed=seed, augment=augment)
+    for epoch in range(budget.epochs):
+        training.run_epoch(epoch)
+        end_epoch()
     return model

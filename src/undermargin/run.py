@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from undermargin.errors import InputError
+from undermargin.files import replacing
 
 Scores = npt.NDArray[np.floating[Any]]
 Labels = npt.NDArray[np.int64]
@@ -38,7 +39,9 @@ class Run:
     def __post_init__(self) -> None:
         set_field = object.__setattr__  # a frozen record may still tidy what it was given
         set_field(self, "scores", np.asarray(self.scores))
-        mask = np.asarray(self.is_threshold, dtype=bool)
+        mask = np.asarray(self.is_threshold)
+        if mask.dtype != bool and len(mask):
+            raise InputError(f"is_threshold holds {mask.dtype}, expected True or False for each sample")
         set_field(self, "is_threshold", mask if len(mask) else np.zeros(self.num_samples, bool))
         for name in ("labels", "suggested_labels", "suggestion_confidence"):
             if getattr(self, name) is not None:
@@ -56,10 +59,21 @@ class Run:
             values = getattr(self, name)
             if values is not None and len(values) != self.num_samples:
                 raise InputError(f"{name} has {len(values)} entries, expected {self.num_samples}, one a score")
-        if self.labels is not None and self.class_names is not None and len(self.labels):
-            highest = int(self.labels.max())
-            if highest >= len(self.class_names):
-                raise InputError(f"label {highest} has no name: class_names has {len(self.class_names)} entries")
+        if np.isinf(self.scores).any():
+            raise InputError(f"{int(np.isinf(self.scores).sum())} scores are infinite, expected numbers or nan")
+        self._check_classes("labels", lowest=0)
+        self._check_classes("suggested_labels", lowest=-1)
+
+    def _check_classes(self, name: str, lowest: int) -> None:
+        values = getattr(self, name)
+        if values is None or not len(values):
+            return
+        if values.dtype.kind not in "iu":
+            raise InputError(f"{name} hold {values.dtype}, expected class numbers; names belong in class_names")
+        if values.min() < lowest:
+            raise InputError(f"{name} hold {values.min()}, expected {lowest} or more")
+        if self.class_names is not None and values.max() >= len(self.class_names):
+            raise InputError(f"{name} hold {values.max()}, but class_names has {len(self.class_names)} entries")
 
     @property
     def num_samples(self) -> int:
@@ -92,7 +106,8 @@ class Run:
             columns["id"] = pa.array([str(one) for one in self.ids], pa.string())
         about = {"fold": self.fold, "score": self.score, "class_names": self.class_names}
         table = pa.table(columns).replace_schema_metadata({"undermargin": json.dumps(about)})
-        pq.write_table(table, path, compression="zstd")
+        with replacing(path) as partial:
+            pq.write_table(table, partial, compression="zstd")
 
     @classmethod
     def load(cls, path: str | Path) -> "Run":

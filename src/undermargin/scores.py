@@ -35,7 +35,7 @@ class Mean:
     """The mean over epochs; of a signal wider than one, `values` is left to a subclass."""
 
     def __init__(self, num_samples: int, width: int, device: torch.device) -> None:
-        self.tensors = {"total": torch.zeros(num_samples, width, device=device)}
+        self.tensors = {"total": torch.zeros(num_samples, width, dtype=torch.float32, device=device)}
 
     def observe(self, rows: slice, means: Tensor, seen: Tensor, epochs: Tensor) -> None:
         self.tensors["total"][rows] += means.where(seen[:, None], 0)
@@ -59,7 +59,7 @@ class Last:
     """The signal in the last epoch that showed the sample."""
 
     def __init__(self, num_samples: int, width: int, device: torch.device) -> None:
-        self.tensors = {"last": torch.zeros(num_samples, width, device=device)}
+        self.tensors = {"last": torch.zeros(num_samples, width, dtype=torch.float32, device=device)}
 
     def observe(self, rows: slice, means: Tensor, seen: Tensor, epochs: Tensor) -> None:
         last = self.tensors["last"][rows]
@@ -77,7 +77,9 @@ class Deviation:
     """Population standard deviation over epochs, by Welford's update (a sum of squares would cancel)."""
 
     def __init__(self, num_samples: int, width: int, device: torch.device) -> None:
-        self.tensors = {name: torch.zeros(num_samples, width, device=device) for name in ("mean", "squares")}
+        self.tensors = {
+            name: torch.zeros(num_samples, width, dtype=torch.float32, device=device) for name in ("mean", "squares")
+        }
 
     def observe(self, rows: slice, means: Tensor, seen: Tensor, epochs: Tensor) -> None:
         mean, squares = self.tensors["mean"][rows], self.tensors["squares"][rows]

@@ -46,11 +46,17 @@ class Batch:
         return self.probabilities.scatter(1, self.labels, 0)
 
     @cached_property
+    def rest(self) -> Tensor:
+        """Probability of all other classes together: (batch, 1)."""
+        return self.other_probabilities.sum(1, keepdim=True)
+
+    @cached_property
     def loss(self) -> Tensor:
         """Cross-entropy: (batch, 1)."""
-        # the largest probability cannot underflow, whatever the label's does; from there it is a difference of logits
+        # Each form keeps its digits where the other loses them: near 1 the label's probability is known by the rest,
+        # near 0 by its distance from the largest, which cannot underflow.
         largest = self.probabilities.amax(1, keepdim=True)
-        return self.margin.neg().clamp(min=0) - largest.log()
+        return torch.where(self.margin > 0, -torch.log1p(-self.rest), -self.margin - largest.log())
 
     @cached_property
     def confidence(self) -> Tensor:
@@ -87,7 +93,7 @@ def correct(batch: Batch) -> Tensor:
 def el2n(batch: Batch) -> Tensor:
     """Length of (probabilities - one-hot label): (batch, 1)."""
     others: Tensor = torch.linalg.vector_norm(batch.other_probabilities, dim=1, keepdim=True)
-    return torch.hypot(others, torch.expm1(-batch.loss))
+    return torch.hypot(others, batch.rest)
 
 
 def split_probabilities(batch: Batch) -> Tensor:

@@ -22,7 +22,7 @@ class State:
         num_outputs: int,
         device: torch.device,
         *,
-        suggest: bool,
+        suggest: int | None,
         logits_of: Tensor | None,
     ) -> None:
         self.num_outputs = num_outputs
@@ -33,7 +33,7 @@ class State:
             name: SCORES[name].reduction(num_samples, width(SCORES[name].signal, num_outputs), device)
             for name in scores
         }
-        self.suggestions = Suggestions(num_samples, len(SPARE_ROWS), device) if suggest else None
+        self.suggestions = Suggestions(num_samples, len(SPARE_ROWS), suggest, device) if suggest else None
         signals = tuple(dict.fromkeys(SCORES[name].signal for name in scores))
         self.open = Epoch(num_samples, signals, num_outputs, device, suggestions=self.suggestions, logits_of=logits_of)
         self.is_merged = True
@@ -72,6 +72,10 @@ class State:
             self.epochs[rows] += seen
         if self.suggestions is not None:
             self.suggestions.end_epoch()
+        self.drop_epoch()
+
+    def drop_epoch(self) -> None:
+        """Start a new epoch; the open one does not count."""
         self.ended_losses += self.open.losses().long()
         self.open.clear()
         self._is_copy = False
@@ -119,5 +123,6 @@ class State:
     def load(self, tensors: Mapping[str, Tensor]) -> None:
         """Take over another state's tensors, by copy."""
         for name, tensor in self.tensors():
-            tensor.copy_(tensors[name])
+            if name in tensors or name != "open.logits":  # whose logits are recorded may change between runs
+                tensor.copy_(tensors[name])
         self._is_copy = rank() > 0

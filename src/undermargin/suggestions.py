@@ -13,7 +13,8 @@ class Suggestions:
     votes is among them, and its count is short by at most a fifth of the votes.
     """
 
-    def __init__(self, num_samples: int, num_spare: int, device: torch.device) -> None:
+    def __init__(self, num_samples: int, num_spare: int, num_classes: int, device: torch.device) -> None:
+        self.num_classes = num_classes
         self.tensors = {
             # the strongest rival at the sample's last observation in the open epoch; -1: the label won
             "rival": torch.full((num_samples + num_spare,), -1, dtype=torch.int32, device=device),
@@ -21,10 +22,14 @@ class Suggestions:
             "votes": torch.zeros(num_samples, SLOTS, dtype=torch.int16, device=device),
         }
 
-    def update(self, rows: Tensor, others: Tensor, margin: Tensor) -> None:
-        """Remember who beats the label in this batch: rows (batch,), others (batch, classes), margin (batch, 1)."""
-        rival = others.argmax(1).to(torch.int32)
-        self.tensors["rival"].index_copy_(0, rows, rival.where(margin[:, 0] < 0, -1))
+    def update(self, rows: Tensor, others: Tensor, assigned: Tensor) -> None:
+        """Remember who beats the label: rows (batch,), others (batch, outputs), the label's logit (batch, 1).
+
+        The extra label is nobody's suggestion, so outputs beyond the classes are not looked at.
+        """
+        strongest = others[:, : self.num_classes].max(1)
+        rival = strongest.indices.to(torch.int32).where(strongest.values > assigned[:, 0], -1)
+        self.tensors["rival"].index_copy_(0, rows, rival)
 
     def end_epoch(self) -> None:
         """Count one vote for each sample's rival of this epoch."""
@@ -41,16 +46,10 @@ class Suggestions:
         rival = later.tensors["rival"]
         self.tensors["rival"].copy_(rival.where(rival >= 0, self.tensors["rival"]))
 
-    def best(self, epochs: Tensor, num_classes: int | None) -> tuple[Tensor, Tensor]:
-        """The class with most votes (-1: none ever beat the label), and its share of the epochs: (samples,) twice.
-
-        The extra label is nobody's suggestion: classes from `num_classes` on are passed over.
-        """
-        classes, votes = self.tensors["classes"], self.tensors["votes"]
-        if num_classes is not None:
-            votes = votes.where(classes < num_classes, 0)
-        most, slot = votes.max(1)
-        best = classes.gather(1, slot[:, None])[:, 0].where(most > 0, -1)
+    def best(self, epochs: Tensor) -> tuple[Tensor, Tensor]:
+        """The class with most votes (-1: none ever beat the label), and its share of the epochs: (samples,) twice."""
+        most, slot = self.tensors["votes"].max(1)
+        best = self.tensors["classes"].gather(1, slot[:, None])[:, 0].where(most > 0, -1)
         return best, most / epochs.clamp(min=1)
 
 

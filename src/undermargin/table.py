@@ -13,11 +13,14 @@ import pyarrow.csv as csv
 import pyarrow.parquet as pq
 
 from undermargin.errors import InputError
+from undermargin.files import replacing
+from undermargin.jsonable import to_json
 from undermargin.verdicts import NAMES, Verdicts
 
 Rows = npt.NDArray[np.int64]
 
 PIECE = 1 << 20  # rows
+FOLD = "score_fold"  # and its number: the column of one run's scores
 REQUIRED = ("index", "id", "label", "score", "verdict", "suggested_label")
 
 
@@ -38,7 +41,7 @@ def to_arrow(verdicts: Verdicts, rows: Rows) -> pa.Table:
     columns["score_minus_cutoff"] = verdicts.excess[rows].astype(np.float64)
     columns["judged_by"] = verdicts.judged_by[rows]
     for fold, scores in enumerate(verdicts.fold_scores):
-        columns[f"score_fold{fold}"] = scores[rows].astype(np.float32)
+        columns[f"{FOLD}{fold}"] = scores[rows].astype(np.float32)
     return pa.table(columns)
 
 
@@ -56,24 +59,17 @@ def write(verdicts: Verdicts, path: Path) -> None:
     """Write .parquet (everything) or .csv (the rows); the file appears whole or not at all."""
     if path.suffix not in (".parquet", ".csv"):
         raise InputError(f"verdicts are saved as .parquet or .csv, not as {path.name!r}")
-    partial = path.with_name(path.name + ".part")
     pieces = _pieces(verdicts)
     first = next(pieces)
-    if path.suffix == ".parquet":
-        about = {
-            "about": verdicts.about,
-            "class_names": verdicts.class_names,
-            "has_ids": verdicts.ids is not None,
-        }
-        schema = first.schema.with_metadata({"undermargin": json.dumps(about)})
-        writer = pq.ParquetWriter(partial, schema, compression="zstd")
-    else:
-        writer = csv.CSVWriter(partial, first.schema)
-    with writer:
-        writer.write_table(first)
-        for piece in pieces:
-            writer.write_table(piece)
-    partial.replace(path)
+    about = {"about": verdicts.about, "class_names": verdicts.class_names, "has_ids": verdicts.ids is not None}
+    schema = first.schema.with_metadata({"undermargin": to_json(about, indent=None)})
+    with replacing(path) as partial:
+        is_csv = path.suffix == ".csv"
+        writer = csv.CSVWriter(partial, schema) if is_csv else pq.ParquetWriter(partial, schema, compression="zstd")
+        with writer:
+            writer.write_table(first)
+            for piece in pieces:
+                writer.write_table(piece)
 
 
 def _pieces(verdicts: Verdicts) -> Iterator[pa.Table]:
@@ -144,13 +140,14 @@ def _verdicts(columns: _CsvColumns | _ParquetColumns) -> Verdicts:
 
     about = columns.about
     class_names = about["class_names"] or _class_names(columns)
+    num_folds = sum(name.startswith(FOLD) for name in columns.names)
     has_confidence = "suggestion_confidence" in columns.names
     return Verdicts(
         codes=placed(pc.index_in(columns["verdict"], pa.array(NAMES)).to_numpy(), np.int8),
         scores=numbers("score"),
         excess=numbers("score_minus_cutoff"),
-        judged_by=numbers("judged_by", np.int8),
-        fold_scores=[numbers(name, np.float32) for name in sorted(columns.names) if name.startswith("score_fold")],
+        judged_by=numbers("judged_by", np.int16),
+        fold_scores=[numbers(f"{FOLD}{fold}", np.float32) for fold in range(num_folds)],
         labels=labels("label", class_names),
         ids=placed(columns["id"].to_numpy(), object).tolist() if about["has_ids"] else None,
         class_names=class_names,
@@ -163,4 +160,9 @@ def _verdicts(columns: _CsvColumns | _ParquetColumns) -> Verdicts:
 def _class_names(columns: _CsvColumns | _ParquetColumns) -> list[str] | None:
     """Names in alphabetical order; None where all labels are numbers, which stand for themselves."""
     names = {*columns["label"].unique().to_pylist(), *columns["suggested_label"].unique().to_pylist()} - {None}
-    return None if all(name.removeprefix("-").isdecimal() for name in names) else sorted(names)
+    return None if all(_is_number(name) for name in names) else sorted(names)
+
+
+def _is_number(name: str) -> bool:
+    """Whether the name of a class is its number, written as we write it."""
+    return name.isascii() and name.isdecimal() and len(name) < 19 and str(int(name)) == name

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from undermargin.epoch import Epoch
 from undermargin.errors import InputError, NotMergedError, ObservationError, UndermarginWarning
+from undermargin.files import save_tensors
 from undermargin.folds import Fold
 from undermargin.observations import Ids, as_indices, as_labels, as_logits
 from undermargin.ranks import device_of_ranks, max_over_ranks, num_ranks, rank
@@ -29,7 +30,8 @@ class Tracker:
 
     `ids` are names to be used in `update` instead of positions. The first `skip_epochs` epochs and those
     from `until_epoch` on are not averaged (the paper stops before the first learning-rate drop).
-    `suggest` also remembers which class beats each label; `trajectories` records every epoch on disk.
+    `suggest` is the number of classes (without the extra one) among which a better label is suggested for each
+    sample; `trajectories` records every epoch on disk, also those that are not averaged.
 
     Call `end_epoch()` after every epoch: a sample's signals are averaged within an epoch, then over
     epochs. Without any `end_epoch()` every observation counts once; an epoch that is still open does not
@@ -49,11 +51,19 @@ class Tracker:
         ids: Sequence[Any] | None = None,
         skip_epochs: int = 0,
         until_epoch: int | None = None,
-        suggest: bool = False,
+        suggest: int | None = None,
         trajectories: Trajectories | None = None,
     ) -> None:
         if num_samples < 1:
             raise InputError(f"num_samples is {num_samples}, expected at least 1")
+        if skip_epochs < 0 or (until_epoch is not None and until_epoch <= skip_epochs):
+            raise InputError(f"skip_epochs={skip_epochs} and until_epoch={until_epoch} leave no epoch to average")
+        if suggest is True or (suggest is not None and suggest < 2):
+            raise InputError(
+                f"suggest={suggest} must be the number of classes to suggest from, such as fold.num_classes"
+            )
+        if trajectories is not None:
+            trajectories.check(num_samples)
         self.score_names = _check_names(scores)
         self.num_samples = num_samples
         self.skip_epochs = skip_epochs
@@ -70,8 +80,6 @@ class Tracker:
 
         Takes what the training step has at hand, on whatever device; waits for nothing.
         """
-        if not self._counts():
-            return
         if not torch.is_grad_enabled() and not getattr(logits, "requires_grad", False):
             self._warn_once(
                 "observed a batch with gradients disabled, as in a validation loop. Only training steps should "
@@ -80,21 +88,19 @@ class Tracker:
         logits = as_logits(logits)
         labels = as_labels(labels, logits)
         indices = (as_indices if self._ids is None else self._ids.indices)(indices, logits)
-        if not len(logits):
-            return
-        if self._state is None:
-            self._state = self._allocate(logits.shape[1], logits.device)
-        elif logits.shape[1] != self._state.num_outputs:
-            raise InputError(f"logits have {logits.shape[1]} classes, before they had {self._state.num_outputs}")
-        self._state.update(logits, labels, indices)
+        if len(logits) and (self._counts() or self.trajectories is not None):
+            self._state_for(logits).update(logits, labels, indices)
 
     def end_epoch(self) -> None:
         """Close the epoch: its mean counts once for every sample seen in it. Merges the ranks."""
         self.reduce()
-        if self._state is not None and self._counts():
+        if self._state is not None:
             if self.trajectories is not None and rank() == 0:
                 _record(self.trajectories, self._state.open, self.epoch)
-            self._state.end_epoch()
+            if self._counts():
+                self._state.end_epoch()
+            else:
+                self._state.drop_epoch()
             self._report()
         self.epoch += 1
 
@@ -129,13 +135,15 @@ class Tracker:
         """Observations that did not count, by reason."""
         return {} if self._state is None else self._state.lost()
 
-    def suggestions(self, num_classes: int | None = None) -> tuple[npt.NDArray[np.int64], Array]:
-        """The class that most often beat the label (-1: none did), and in what share of the epochs."""
+    def suggestions(self) -> tuple[npt.NDArray[np.int64], Array]:
+        """The class that most often beat the label (-1: none), and in what share of the epochs: (samples,) twice."""
         if not self.suggest:
-            raise InputError("suggestions were not tracked; ask for them with Tracker(n, suggest=True)")
+            raise InputError("suggestions were not tracked; ask for them with Tracker(n, suggest=num_classes)")
+        if self.epoch == 0 and self._state is not None:
+            raise ObservationError("suggestions are votes of epochs: call end_epoch() after every epoch")
         if self._state is None or self._state.suggestions is None:
             return np.full(self.num_samples, -1), np.full(self.num_samples, np.nan, np.float32)
-        best, share = self._state.suggestions.best(self._state.epochs, num_classes)
+        best, share = self._state.suggestions.best(self._state.epochs)
         return best.cpu().numpy().astype(np.int64), share.float().cpu().numpy()
 
     def run(
@@ -149,11 +157,13 @@ class Tracker:
         """What this training left behind, for `identify`."""
         if score in self.score_names and not SCORES[score].is_directed:
             raise InputError(f"{score} has no suspicious direction: neither end of it can be judged alone")
+        if ids is None and self._ids is not None:
+            ids = list(self._ids.positions)
         about: dict[str, Any] = {"ids": ids, "class_names": class_names, "score": score}
         if fold is not None:
             about |= {"is_threshold": fold.is_threshold, "labels": fold.assigned_labels, "fold": fold.number}
         if self.suggest:
-            classes, share = self.suggestions(fold.num_classes if fold else None)
+            classes, share = self.suggestions()
             about |= {"suggested_labels": classes, "suggestion_confidence": share}
         return Run(scores=self.scores(score), **about)
 
@@ -164,14 +174,23 @@ class Tracker:
         """
         if self._settings() != later._settings():
             raise InputError(f"trackers differ in their settings: {self._settings()} and {later._settings()}")
+        if self._ids is not None and later._ids is not None and self._ids.positions != later._ids.positions:
+            raise InputError("trackers differ in their ids: the same position means different samples")
         if later._state is not None:
             if self._state is None:
                 self._state = self._allocate(later._state.num_outputs, later._state.device)
+            if self._state.num_outputs != later._state.num_outputs:
+                outputs = (self._state.num_outputs, later._state.num_outputs)
+                raise InputError(f"trackers watched networks with {outputs[0]} and {outputs[1]} outputs")
             self._state.follow(later._state)
         self.epoch += later.epoch
 
     def state_dict(self) -> dict[str, Any]:
         """Everything needed to go on from here, also in mid-epoch, also with another number of ranks."""
+        state = self._live_state()
+        return {name: value.clone() if isinstance(value, Tensor) else value for name, value in state.items()}
+
+    def _live_state(self) -> dict[str, Any]:
         self._check_merged("state_dict")
         state = {"settings": self._settings(), "epoch": self.epoch, "num_outputs": 0}
         if self._state is None:
@@ -191,14 +210,10 @@ class Tracker:
 
     def save(self, path: str | Path) -> None:
         """Write the state as safetensors; the file appears whole or not at all."""
-        from safetensors.torch import save_file
-
-        state = self.state_dict()
-        tensors = {name: value.contiguous() for name, value in state.items() if isinstance(value, Tensor)}
+        state = self._live_state()
+        tensors = {name: value for name, value in state.items() if isinstance(value, Tensor)}
         about = {name: value for name, value in state.items() if name not in tensors}
-        partial = Path(f"{path}.part")
-        save_file(tensors, partial, metadata={"undermargin": json.dumps(about)})
-        partial.replace(path)
+        save_tensors(path, tensors, about=json.dumps(about))
 
     @classmethod
     def load(cls, path: str | Path, **unsaved: Any) -> "Tracker":
@@ -216,12 +231,25 @@ class Tracker:
         tracker.load_state_dict(about | tensors | {"settings": tracker._settings()})
         return tracker
 
+    def _state_for(self, logits: Tensor) -> State:
+        """The state, made for the first batch, and moved where batches come from another device after a load."""
+        if self._state is None:
+            self._state = self._allocate(logits.shape[1], logits.device)
+        elif logits.shape[1] != self._state.num_outputs:
+            raise InputError(f"logits have {logits.shape[1]} classes, before they had {self._state.num_outputs}")
+        elif logits.device != self._state.device:
+            tensors = dict(self._state.tensors())
+            self._state = self._allocate(logits.shape[1], logits.device)
+            self._state.load(tensors)
+        return self._state
+
     def _allocate(self, num_outputs: int, device: torch.device) -> State:
         chosen = None
         if self.trajectories is not None and len(self.trajectories.logits_of):
             chosen = torch.from_numpy(self.trajectories.logits_of)
         names = self.score_names
-        return State(self.num_samples, names, num_outputs, device, suggest=self.suggest, logits_of=chosen)
+        with torch.inference_mode(mode=False):  # a tensor made in inference mode could not be written to outside
+            return State(self.num_samples, names, num_outputs, device, suggest=self.suggest, logits_of=chosen)
 
     def _settings(self) -> dict[str, Any]:
         return {
@@ -283,9 +311,12 @@ def _record(trajectories: Trajectories, epoch: Epoch, number: int) -> None:
 
     def blocks() -> Iterator[tuple[slice, Array]]:
         for rows in epoch.blocks():
-            yield rows, torch.cat([means[:, :1] for means in epoch.means(rows)[0]], 1).cpu().numpy()
+            means = epoch.means(rows)[0]
+            yield rows, torch.cat([means[column] for column in recorded], 1).cpu().numpy()
 
-    trajectories.describe(epoch.signals, epoch.num_samples)
-    trajectories.write(number, (epoch.num_samples, len(epoch.signals)), blocks())
+    recorded = [column for column, wide in enumerate(epoch.widths) if wide == 1]
+    signals = [epoch.signals[column] for column in recorded]
+    trajectories.describe(signals, epoch.num_samples)
+    trajectories.write(number, (epoch.num_samples, len(signals)), blocks())
     if len(trajectories.logits_of):
         trajectories.write_logits(number, epoch.logits().cpu().numpy())

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from undermargin.errors import InputError
+from undermargin.files import replacing
 
 Array = npt.NDArray[np.float32]
 
@@ -30,6 +31,11 @@ class Trajectories:
         if len(np.unique(self.logits_of)) < len(self.logits_of):
             raise InputError(f"logits_of names {len(self.logits_of)} samples, some of them twice; name each once")
 
+    def check(self, num_samples: int) -> None:
+        """Make sure that the chosen samples exist."""
+        if len(self.logits_of) and not 0 <= self.logits_of.min() <= self.logits_of.max() < num_samples:
+            raise InputError(f"logits_of names sample {self.logits_of.max()}, expected 0..{num_samples - 1}")
+
     @classmethod
     def open(cls, folder: str | Path) -> "Trajectories":
         """The trajectories that a training left in `folder`."""
@@ -46,21 +52,19 @@ class Trajectories:
 
     def write(self, epoch: int, shape: tuple[int, int], blocks: Iterable[tuple[slice, Array]]) -> None:
         """Write an epoch's (samples, signals), given block after block."""
-        path = self.folder / f"epoch-{epoch:05d}.npy"
-        partial = path.with_suffix(".part")
-        file = np.lib.format.open_memmap(partial, mode="w+", dtype=np.float32, shape=shape)
-        for rows, block in blocks:
-            file[rows] = block
-        file.flush()
-        del file
-        partial.replace(path)
+        for later in self.folder.glob("*-*.npy"):
+            if int(later.stem.split("-")[1]) > epoch:  # of an earlier training in this folder
+                later.unlink()
+        with replacing(self.folder / f"epoch-{epoch:05d}.npy") as path:
+            file = np.lib.format.open_memmap(path, mode="w+", dtype=np.float32, shape=shape)
+            for rows, block in blocks:
+                file[rows] = block
+            file.flush()
 
     def write_logits(self, epoch: int, logits: Array) -> None:
         """Write an epoch's logits of the chosen samples."""
-        partial = self.folder / "logits.part"
-        with partial.open("wb") as file:
+        with replacing(self.folder / f"logits-{epoch:05d}.npy") as path, path.open("wb") as file:
             np.save(file, logits.astype(np.float32))
-        partial.replace(self.folder / f"logits-{epoch:05d}.npy")
 
     @property
     def signals(self) -> list[str]:

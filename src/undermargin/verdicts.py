@@ -31,7 +31,7 @@ class Verdicts:
     codes: npt.NDArray[np.int8]  # (samples,) positions in NAMES
     scores: Floats  # (samples,) mean over the runs that judged the sample
     excess: Floats  # (samples,) mean of score minus cutoff over those runs
-    judged_by: npt.NDArray[np.int8]  # (samples,) number of those runs
+    judged_by: npt.NDArray[np.int16]  # (samples,) number of those runs
     fold_scores: Sequence[Floats] = ()  # (samples,) for each run; nan where it did not judge
     labels: Ints | None = None
     ids: Sequence[Any] | None = None
@@ -77,15 +77,29 @@ class Verdicts:
         return np.lexsort((self.excess, self.codes))
 
     def clean(self, dataset: Any) -> Any:
-        """The data set without its flagged samples: a `select` of a Hugging Face data set, else a torch Subset."""
+        """The data set without its flagged samples."""
+        return self._rows_of(dataset, np.flatnonzero(~self.is_flagged))
+
+    def subset(self, dataset: Any, verdict: str = "flagged") -> Any:
+        """The samples of a data set that have this verdict, in the data set's order."""
+        if verdict not in NAMES:
+            raise InputError(f"there is no verdict {verdict!r}; choose from {', '.join(NAMES)}")
+        return self._rows_of(dataset, np.flatnonzero(self.codes == NAMES.index(verdict)))
+
+    def _rows_of(self, dataset: Any, rows: Ints) -> Any:
+        """A Hugging Face data set's `select`, rows of a frame or an array, else a torch Subset."""
         if len(dataset) != len(self):
             raise InputError(f"the data set has {len(dataset)} samples, the verdicts are of {len(self)}")
-        remaining = np.flatnonzero(~self.is_flagged)
-        if hasattr(dataset, "select"):
-            return dataset.select(remaining)
+        library = type(dataset).__module__.split(".")[0]
+        if library == "datasets":
+            return dataset.select(rows)
+        if library == "pandas":
+            return dataset.iloc[rows]
+        if library in ("numpy", "polars"):
+            return dataset[rows]
         from torch.utils.data import Subset
 
-        return Subset(dataset, remaining.tolist())
+        return Subset(dataset, rows.tolist())
 
     def summary(self) -> dict[str, Any]:
         """Counts, cutoffs, a row a class, the strongest confusions: plain data, ready for JSON."""

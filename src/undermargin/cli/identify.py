@@ -20,11 +20,10 @@ def identify(
         undermargin identify scans/demo --cutoff gaussian
         undermargin identify scans/demo --percentile 95
     """
-    import json
-
     from undermargin.cli import show
     from undermargin.folder import Folder
     from undermargin.identify import identify as judge
+    from undermargin.jsonable import to_json
 
     folder = Folder.open(scan)
     with folder.locked():
@@ -32,7 +31,7 @@ def identify(
         summary = folder.save_verdicts(verdicts)
         folder.write_manifest()
     if as_json:
-        typer.echo(json.dumps(summary, indent=2))
+        typer.echo(to_json(summary))
     else:
         show.summary(summary, folder.path)
 

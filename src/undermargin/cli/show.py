@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
@@ -40,11 +41,12 @@ def demo(result: "Demo", out: Path) -> None:
         f"\n[bold]{result.num_flipped} of {len(verdicts)}[/] training labels were flipped on purpose; "
         "undermargin was not told which.\n"
     )
-    hits = round(found["recall"] * result.num_flipped) if result.num_flipped else 0
     table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
     table.add_row("flagged", f"[bold]{len(verdicts.flagged)}[/] samples ({found['flagged_share']:.1%})")
     if result.num_flipped:
-        table.add_row("found", f"[bold green]{hits}[/] of {result.num_flipped} flips (recall {found['recall']:.3f})")
+        table.add_row(
+            "found", f"[bold green]{result.num_found}[/] of {result.num_flipped} flips (recall {found['recall']:.3f})"
+        )
         table.add_row("right", f"[bold]{found['precision']:.1%}[/] of the flags (precision {found['precision']:.3f})")
         table.add_row("ranking", f"average precision {found['average_precision']:.3f}, MCC {found['mcc']:.3f}")
     table.add_row(
@@ -53,6 +55,7 @@ def demo(result: "Demo", out: Path) -> None:
     )
     console.print(table)
     _most_suspicious(result)
+    _notes(verdicts.about["notes"])
     console.print(f"[dim]{result.seconds:.0f} s; everything is in {out}[/]\n")
     _next(out)
 
@@ -82,9 +85,9 @@ def summary(found: dict[str, Any], folder: Path) -> None:
     share = found["flagged_share"] or 0
     console.print(f"\n[bold]{found['num_flagged']} of {found['num_samples']}[/] labels look wrong ({share:.1%})")
     cutoff = found["cutoff"]
-    console.print(f"[dim]cutoff {cutoff['name']}: {cutoff['description']}[/]")
-    for note in found["notes"]:
-        console.print(f"[yellow]note:[/] {note}")
+    values = ", ".join(f"{value:.3g}" if isinstance(value, float) else "one a class" for value in cutoff["values"])
+    console.print(f"[dim]cutoff {escape(cutoff['name'])} ({escape(cutoff['description'])}): {values}[/]")
+    _notes(found["notes"])
     if found["classes"]:
         table = Table("label", "samples", "flagged", "share", box=None, title="Classes", title_justify="left")
         for row in found["classes"]:
@@ -100,8 +103,14 @@ def summary(found: dict[str, Any], folder: Path) -> None:
     if found["confusions"]:
         console.print("\nStrongest confusions")
         for row in found["confusions"][:MOST_CONFUSIONS]:
-            console.print(f"  {row['num_samples']} labelled {row['label']} look like {row['suggested_label']}")
+            label, suggested = escape(row["label"]), escape(row["suggested_label"])
+            console.print(f"  {row['num_samples']} labelled {label} look like {suggested}")
     console.print(f"\n[dim]written to {folder / 'verdicts.csv'}[/]")
+
+
+def _notes(notes: list[str]) -> None:
+    for note in notes:
+        console.print(f"[yellow]note:[/] {escape(note)}")
 
 
 def methods(title: str, rows: list[dict[str, Any]]) -> None:

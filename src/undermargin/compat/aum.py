@@ -3,7 +3,8 @@
     from undermargin.compat.aum import AUMCalculator, DatasetWithIndex
 
 Names, signatures, return values and files are theirs. Records are made only when somebody looks at them.
-Tensors as ids and a batch of one, which break theirs, work. Sums are kept in float32.
+Tensors as ids and a batch of one, which break theirs, work. Non-finite logits do not count, instead of turning a
+sample's AUM into nan for good.
 """
 
 import csv
@@ -13,14 +14,13 @@ from dataclasses import asdict, astuple, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch.utils.data import Dataset
 
 from undermargin.epoch import Epoch
 from undermargin.errors import InputError
-from undermargin.observations import as_indices, as_labels, as_logits
+from undermargin.observations import as_indices, as_labels, as_list, as_logits
 
 SampleId = int | str
 
@@ -65,9 +65,9 @@ class AUMCalculator:
 
     def update(self, logits: Tensor, targets: Tensor, sample_ids: Any) -> Mapping[SampleId, AUMRecord]:
         """Observe a batch; returns the record of every sample in it, made when looked at."""
-        ids = sample_ids.tolist() if isinstance(sample_ids, (Tensor, np.ndarray)) else list(sample_ids)
+        ids = as_list(sample_ids)
         logits = as_logits(logits)
-        targets = as_labels(targets, logits)
+        targets = as_labels(targets.view(-1) if isinstance(targets, Tensor) else targets, logits)
         if len(set(ids)) < len(ids):  # a sample twice in one batch is two measurements, one after the other
             rows = range(len(ids))
             parts = [self.update(logits[row : row + 1], targets[row : row + 1], ids[row : row + 1]) for row in rows]
@@ -79,7 +79,7 @@ class AUMCalculator:
         records = _Records(ids, logits.clone(), targets.clone(), indices, sums)
         self._latest = weakref.ref(records)
         if not self.compressed:
-            records.freeze()
+            records.look()  # eight numbers a sample take less room than its logits
             self._history.append(records)
         return records
 
@@ -89,12 +89,12 @@ class AUMCalculator:
             raise InputError("there is no directory to write to: give save_dir to AUMCalculator or to finalize")
         folder = Path(str(save_dir or self.save_dir))
         folder.mkdir(parents=True, exist_ok=True)
-        aums = self._aums()
-        ranked = sorted(zip(self._rows, aums, strict=True), key=lambda row: -row[1])
-        _write(folder / "aum_values.csv", ["sample_id", "aum"], ranked)
+        aums = {sample: total / self.counts[sample] for sample, total in self.sums.items() if self.counts[sample]}
+        ranked = sorted(aums.items(), key=lambda row: -row[1])
+        unmeasured = [(sample, "") for sample in self._rows if sample not in aums]
+        _write(folder / "aum_values.csv", ["sample_id", "aum"], [*ranked, *unmeasured])
         if not self.compressed:
-            records = [record for batch in self._history for record in batch.values()]
-            records.sort(key=lambda record: (record.sample_id, record.num_measurements))
+            records = sorted(self.records, key=lambda record: (record.sample_id, record.num_measurements))
             _write(
                 folder / "full_aum_records.csv",
                 [one.name for one in fields(AUMRecord)],
@@ -109,12 +109,32 @@ class AUMCalculator:
         frame = pandas.DataFrame([asdict(record) for record in records])
         return frame.sort_values(by=["sample_id", "num_measurements"])
 
-    def _aums(self) -> list[float]:
+    @property
+    def sums(self) -> dict[SampleId, float]:
+        """Sum of margins of every sample."""
+        return dict(zip(self._rows, self._column(0), strict=True))
+
+    @property
+    def counts(self) -> dict[SampleId, int]:
+        """Number of measurements of every sample."""
+        return {sample: int(count) for sample, count in zip(self._rows, self._column(1), strict=True)}
+
+    @property
+    def records(self) -> list[AUMRecord]:
+        """Every record of every update; kept when not compressed."""
+        return [record for batch in self._history for record in batch.values()]
+
+    def _column(self, column: int) -> list[float]:
         if self._sums is None:
             return []
         self._sums.flush()
-        means, _ = self._sums.means(slice(0, len(self._rows)))
-        return means[0][:, 0].tolist()
+        values: list[float] = self._sums.tensors["sums"][: len(self._rows), column].tolist()
+        return values
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the weak reference to the last records, which cannot be pickled."""
+        self._freeze_latest()
+        return self.__dict__ | {"_latest": None}
 
     def _freeze_latest(self) -> None:
         """Whoever still holds the last update's records may look at them later: fix them before sums move on."""
@@ -127,7 +147,9 @@ class AUMCalculator:
         for sample in ids:
             self._rows.setdefault(sample, len(self._rows))
         if self._sums is None or len(self._rows) > self._sums.num_samples:
-            grown = Epoch(max(1024, 2 * len(self._rows)), ["margin"], logits.shape[1], logits.device)
+            grown = Epoch(
+                max(1024, 2 * len(self._rows)), ["margin"], logits.shape[1], logits.device, dtype=torch.float64
+            )
             if self._sums is not None:
                 self._sums.flush()
                 count = self._sums.num_samples
@@ -155,7 +177,8 @@ class _Records(Mapping[SampleId, AUMRecord]):
             self._totals = self._sums.tensors["sums"][self._batch[2]]
             self._sums = None
 
-    def _look(self) -> dict[SampleId, AUMRecord]:
+    def look(self) -> dict[SampleId, AUMRecord]:
+        """Make the records, and let go of the batch."""
         if self._records is None:
             self.freeze()
             logits, targets, _ = self._batch
@@ -168,10 +191,11 @@ class _Records(Mapping[SampleId, AUMRecord]):
             )  # fmt: skip
             rows = zip(self._ids, *(values.tolist() for values in columns), strict=True)
             self._records = {row[0]: AUMRecord(*row) for row in rows}
+            self._batch = (torch.empty(0), torch.empty(0), torch.empty(0))
         return self._records
 
     def __getitem__(self, sample: SampleId) -> AUMRecord:
-        return self._look()[sample]
+        return self.look()[sample]
 
     def __iter__(self) -> Iterator[SampleId]:
         return iter(self._ids)
@@ -180,7 +204,7 @@ class _Records(Mapping[SampleId, AUMRecord]):
         return len(self._ids)
 
     def __repr__(self) -> str:
-        return repr(self._look())
+        return repr(self.look())
 
 
 def _write(path: Path, header: list[str], rows: Any) -> None:

@@ -3,6 +3,7 @@
 A cutoff decides; it never looks at how a score came about, so every score can be paired with every one.
 """
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -30,23 +31,26 @@ class Cutoff:
     needs_threshold: bool = False
     needs_labels: bool = False
     is_strict: bool = False  # flagged below the cutoff only, not at it
+    share: float | None = None  # of which percentile it is, if of one
+
+
+def by_percentile(share: float, *, is_strict: bool = False) -> Cutoff:
+    """The paper's rule with any percentile."""
+    ordinal = f"{share:g}th percentile of the threshold samples"
+    return Cutoff(
+        partial(percentile, share=share),
+        f"the authors' code: strictly below the {ordinal}" if is_strict else ordinal,
+        "Pleiss et al. 2020",
+        needs_threshold=True,
+        is_strict=is_strict,
+        share=share,
+    )
 
 
 CUTOFFS: Mapping[str, Cutoff] = MappingProxyType(
     {
-        "paper": Cutoff(
-            partial(percentile, share=99),
-            "99th percentile of the threshold samples",
-            "Pleiss et al. 2020",
-            needs_threshold=True,
-        ),
-        "reference": Cutoff(
-            partial(percentile, share=99),
-            "the authors' code: strictly below the 99th percentile",
-            "Pleiss et al. 2020",
-            needs_threshold=True,
-            is_strict=True,
-        ),
+        "paper": by_percentile(99),
+        "reference": by_percentile(99, is_strict=True),
         "gaussian": Cutoff(gaussian_boundary, "where two fitted Gaussians are equally likely", "Li et al. 2020"),
         "beta": Cutoff(beta_boundary, "where two fitted beta distributions are equally likely", "Arazo et al. 2019"),
         "per_class": Cutoff(
@@ -61,25 +65,20 @@ CUTOFFS: Mapping[str, Cutoff] = MappingProxyType(
 
 def choose(cutoff: "str | float | Cutoff", *, share: float | None = None) -> Cutoff:
     """A row of the table by name, a number as it is, or a Cutoff of one's own; `share` is another percentile."""
-    if isinstance(cutoff, str):
-        if cutoff not in CUTOFFS:
-            raise IdentifyError(f"there is no cutoff {cutoff!r}; choose from {', '.join(CUTOFFS)} or give a number")
-        row = CUTOFFS[cutoff]
-        if share is None:
-            return row
-        if not row.needs_threshold:
+    if isinstance(cutoff, str) and cutoff not in CUTOFFS:
+        raise IdentifyError(f"there is no cutoff {cutoff!r}; choose from {', '.join(CUTOFFS)} or give a number")
+    row = CUTOFFS[cutoff] if isinstance(cutoff, str) else cutoff
+    if share is not None:
+        if not isinstance(row, Cutoff) or row.share is None:
             raise IdentifyError(f"a percentile belongs to threshold samples; cutoff {cutoff!r} does not use them")
-        return Cutoff(
-            partial(percentile, share=share),
-            f"{share:g}th percentile of the threshold samples",
-            row.paper,
-            needs_threshold=True,
-            is_strict=row.is_strict,
-        )
-    if isinstance(cutoff, Cutoff):
-        return cutoff
-    number = float(cutoff)
-    return Cutoff(lambda run: number, "a number chosen by hand", "")  # noqa: ARG005
+        if not 0 < share <= 100:
+            raise IdentifyError(f"percentile is {share}, expected more than 0 and at most 100")
+        return by_percentile(share, is_strict=row.is_strict)
+    if isinstance(row, Cutoff):
+        return row
+    if not isinstance(row, (int, float)) or not math.isfinite(row):
+        raise IdentifyError(f"cutoff is {row!r}, expected a name, a finite number or a Cutoff")
+    return Cutoff(lambda run: float(row), f"the number {row:g}", "")  # noqa: ARG005
 
 
 def find(cutoff: Cutoff, run: Run, *, name: str = "this cutoff") -> float | Values:

@@ -26,7 +26,8 @@ class IndexedDataset:
         return len(self.dataset)
 
     def __getitem__(self, index: int) -> Any:
-        return self._view(self.dataset[index], int(index))
+        position = range(len(self))[index]  # counts from the end where it is negative
+        return self._view(self.dataset[position], position)
 
     def __getitems__(self, indices: Sequence[int]) -> list[Any]:
         """A whole batch, which Hugging Face data sets fetch much faster than one by one (torch's loader asks)."""
@@ -56,7 +57,8 @@ class RelabeledDataset:
         return len(self.dataset)
 
     def __getitem__(self, index: int) -> Any:
-        return self._view(self.dataset[index], int(index))
+        position = range(len(self))[index]  # counts from the end where it is negative
+        return self._view(self.dataset[position], position)
 
     def __getitems__(self, indices: Sequence[int]) -> list[Any]:
         """A whole batch."""

@@ -1,7 +1,8 @@
-"""One plain training loop for networks."""
+"""One plain training loop for networks, an epoch at a time, that can stop after any of them and go on."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -9,55 +10,98 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 - torch's own name for it
 
-Images = npt.NDArray[np.float32]
-Labels = npt.NDArray[np.int64]
-Observer = Callable[[Tensor, Tensor, Tensor], None]
+Inputs = tuple[Tensor, ...]  # what a model takes, sample by sample along the first axis of each
+Augment = Callable[[Inputs, torch.Generator], Inputs]
+Observe = Callable[[Tensor, Tensor, Tensor], None]
+
+OPTIMIZER = "optimizer."  # prefix of the optimizer's tensors in a checkpoint
+MODEL = "model."
 
 
 @dataclass(frozen=True)
 class Budget:
-    """How long and how to train: SGD with Nesterov momentum, as the paper does."""
+    """How long and how to train."""
 
     epochs: int
     batch_size: int
+    optimizer: Literal["sgd", "adamw"] = "sgd"  # sgd has Nesterov momentum, as in the paper
     learning_rate: float = 0.1
     momentum: float = 0.9
     weight_decay: float = 1e-4
     drops: tuple[float, ...] = ()  # at these shares of the epochs the learning rate falls to a tenth
 
+    def rate(self, epoch: int) -> float:
+        """The learning rate of an epoch."""
+        passed = sum(epoch >= int(share * self.epochs) for share in self.drops)
+        return self.learning_rate * 0.1**passed
 
-def train(
-    model: nn.Module,
-    images: Tensor,
-    labels: Tensor,
-    budget: Budget,
-    *,
-    seed: int,
-    augment: Callable[[Tensor, torch.Generator], Tensor],
-    observe: Observer = lambda logits, labels, indices: None,  # noqa: ARG005
-    end_epoch: Callable[[int], None] = lambda epoch: None,  # noqa: ARG005
-) -> None:
-    """Train in place; `observe(logits, labels, indices)` sees every step, `end_epoch(epoch)` every epoch's end."""
-    generator = torch.Generator().manual_seed(seed)
-    optimizer = torch.optim.SGD(
+
+class Training:
+    """A network, its optimizer and its data. What an epoch does depends on the seed and its number alone,
+    so a training that goes on from a checkpoint ends as if it had never stopped."""
+
+    def __init__(
+        self, model: nn.Module, inputs: Inputs, labels: Tensor, budget: Budget, *, seed: int, augment: Augment | None
+    ) -> None:
+        self.model = model
+        self.inputs = inputs
+        self.labels = labels
+        self.budget = budget
+        self.seed = seed
+        self.augment = augment
+        self.optimizer = _optimizer(model, budget)
+
+    def run_epoch(self, epoch: int, observe: Observe | None = None) -> None:
+        """Show every sample once; `observe(logits, labels, indices)` sees every step."""
+        generator = torch.Generator().manual_seed(self.seed * 1_000_003 + epoch)
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.budget.rate(epoch)
+        self.model.train()
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(int(torch.randint(2**62, (1,), generator=generator)))  # for dropout
+            for indices in _batches(len(self.labels), self.budget.batch_size, generator):
+                batch = tuple(values[indices] for values in self.inputs)
+                labels = self.labels[indices]
+                logits = self.model(*(self.augment(batch, generator) if self.augment else batch))
+                if observe is not None:
+                    observe(logits, labels, indices)
+                self.optimizer.zero_grad()
+                F.cross_entropy(logits, labels).backward()  # type: ignore[no-untyped-call]
+                self.optimizer.step()
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Everything that training has changed, by name."""
+        model = {MODEL + name: value for name, value in self.model.state_dict().items()}
+        state = self.optimizer.state_dict()["state"]
+        return model | {
+            f"{OPTIMIZER}{number}.{name}": torch.as_tensor(value)
+            for number, values in state.items()
+            for name, value in values.items()
+            if value is not None
+        }
+
+    def load(self, tensors: Mapping[str, Tensor]) -> None:
+        """Take over what `tensors` gave."""
+        model = {name.removeprefix(MODEL): value for name, value in tensors.items() if name.startswith(MODEL)}
+        self.model.load_state_dict(model)
+        state: dict[int, dict[str, Tensor]] = {}
+        for name, value in tensors.items():
+            if name.startswith(OPTIMIZER):
+                number, key = name.removeprefix(OPTIMIZER).split(".", 1)
+                state.setdefault(int(number), {})[key] = value
+        self.optimizer.load_state_dict({**self.optimizer.state_dict(), "state": state})
+
+
+def _optimizer(model: nn.Module, budget: Budget) -> torch.optim.Optimizer:
+    if budget.optimizer == "adamw":
+        return torch.optim.AdamW(model.parameters(), lr=budget.learning_rate, weight_decay=budget.weight_decay)
+    return torch.optim.SGD(
         model.parameters(),
         lr=budget.learning_rate,
         momentum=budget.momentum,
         nesterov=True,
         weight_decay=budget.weight_decay,
     )
-    milestones = [int(share * budget.epochs) for share in budget.drops]
-    schedule = torch.optim.lr_scheduler.MultiStepLR(optimizer, milestones)
-    for epoch in range(budget.epochs):
-        model.train()
-        for indices in _batches(len(images), budget.batch_size, generator):
-            logits = model(augment(images[indices], generator))
-            observe(logits, labels[indices], indices)
-            optimizer.zero_grad()
-            F.cross_entropy(logits, labels[indices]).backward()  # type: ignore[no-untyped-call]
-            optimizer.step()
-        schedule.step()
-        end_epoch(epoch)
 
 
 def _batches(num_samples: int, batch_size: int, generator: torch.Generator) -> list[Tensor]:
@@ -76,7 +120,8 @@ def build(make: Callable[[int], nn.Module], num_outputs: int, *, seed: int) -> n
 
 
 @torch.no_grad()
-def predict(model: nn.Module, images: Tensor, num_classes: int) -> Labels:
-    """The most likely of the real classes for each image: (samples,)."""
+def predict(model: nn.Module, inputs: Inputs, num_classes: int, *, batch_size: int = 1024) -> npt.NDArray[np.int64]:
+    """The most likely of the real classes for each sample: (samples,)."""
     model.eval()
-    return np.asarray(model(images)[:, :num_classes].argmax(1).numpy())
+    parts = zip(*(torch.split(values, batch_size) for values in inputs), strict=True)
+    return np.concatenate([model(*part)[:, :num_classes].argmax(1).numpy() for part in parts])

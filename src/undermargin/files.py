@@ -1,0 +1,37 @@
+"""Files that appear whole or not at all: written under another name, synced, renamed."""
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+
+@contextmanager
+def replacing(path: str | Path) -> Iterator[Path]:
+    """Where to write instead; after a crash or an error there is the old file or the new one, never half of one."""
+    path = Path(path)
+    partial = path.with_name(path.name + ".part")
+    try:
+        yield partial
+        with partial.open("rb") as file:
+            os.fsync(file.fileno())
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def append_line(path: Path, value: Any) -> None:
+    """Add a line to a JSON-lines file."""
+    with path.open("a") as file:
+        file.write(json.dumps(value) + "\n")
+
+
+def save_tensors(path: str | Path, tensors: Mapping[str, Any], *, about: str = "{}") -> None:
+    """Write tensors as safetensors, with a text about them in the file's metadata."""
+    from safetensors.torch import save_file
+
+    whole = {name: tensor.contiguous() for name, tensor in tensors.items()}
+    with replacing(path) as partial:
+        save_file(whole, partial, metadata={"undermargin": about})
