@@ -102,4 +102,6 @@ class Ids:
 def as_list(ids: Any) -> list[Any]:
     """Ids as Python's own strings and numbers, which are equal where they look it."""
     names = ids.tolist() if isinstance(ids, (np.ndarray, Tensor)) else list(ids)
-    return [name.item() if isinstance(name, (np.generic, Tensor)) else name for name in names]
+    if names and isinstance(names[0], (np.generic, Tensor)):
+        return [name.item() for name in names]
+    return names
