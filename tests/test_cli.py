@@ -10,7 +10,7 @@ from undermargin.cli import app
 from undermargin.cutoffs import CUTOFFS
 from undermargin.scores import SCORES
 
-COMMANDS = ["demo", "identify", "methods"]
+COMMANDS = ["demo", "scan", "identify", "methods"]
 
 
 def undermargin(*words):
@@ -92,4 +92,4 @@ def test_identify_judges_a_scan_again_without_training(scan):
 def test_a_cutoff_that_does_not_exist_is_an_error_that_lists_those_that_do(scan):
     result = undermargin("identify", str(scan[0]), "--cutoff", "papr")
     assert result.returncode == 1
-    assert "choose from paper, reference, gaussian" in result.stderr
+    assert "choose from paper, reference, auto, gaussian" in result.stderr

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from undermargin.folds import Fold, Procedure, folds, threshold_samples
     from undermargin.identify import identify
     from undermargin.run import Run
+    from undermargin.scan import scan
     from undermargin.tracker import Tracker
     from undermargin.trajectories import Trajectories
     from undermargin.verdicts import Verdicts
@@ -27,6 +28,7 @@ __all__ = [
     "Verdicts",
     "folds",
     "identify",
+    "scan",
     "threshold_samples",
 ]
 
@@ -42,6 +44,7 @@ _HOMES = {
     "Verdicts": "undermargin.verdicts",
     "folds": "undermargin.folds",
     "identify": "undermargin.identify",
+    "scan": "undermargin.scan",
     "threshold_samples": "undermargin.folds",
 }
 

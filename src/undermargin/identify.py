@@ -124,6 +124,8 @@ def _about(runs: Sequence[Run], rule: Cutoff, name: str, values: Sequence[Any]) 
         },
         "notes": [],
     }
+    if rule.explain is not None:
+        about["cutoff"]["reason"] = rule.explain(runs[0])
     if rule.share is not None:
         share = rule.share
         counts = [int((run.is_threshold & ~np.isnan(run.scores)).sum()) for run in runs]

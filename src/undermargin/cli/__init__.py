@@ -7,6 +7,7 @@ import typer
 from undermargin.cli.demo import demo
 from undermargin.cli.identify import identify
 from undermargin.cli.methods import methods
+from undermargin.cli.scan import scan
 
 app = typer.Typer(
     name="undermargin",
@@ -16,7 +17,7 @@ app = typer.Typer(
     rich_markup_mode=None,  # plain help is there at once
     pretty_exceptions_enable=False,
 )
-for command in (demo, identify, methods):
+for command in (demo, scan, identify, methods):
     app.command()(command)
 
 
@@ -45,5 +46,5 @@ def main() -> None:
         typer.echo(f"error: {' '.join(str(error).split())}", err=True)
         sys.exit(1)
     except KeyboardInterrupt:
-        typer.echo("interrupted", err=True)
+        typer.echo("interrupted; the same command goes on from here", err=True)
         sys.exit(130)

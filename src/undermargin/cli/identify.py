@@ -27,7 +27,7 @@ def identify(
 
     folder = Folder.open(scan)
     with folder.locked():
-        verdicts = judge(folder.runs(), _number_or_name(cutoff), percentile=percentile)
+        verdicts = judge(folder.runs(), number_or_name(cutoff), percentile=percentile)
         summary = folder.save_verdicts(verdicts)
         folder.write_manifest()
     if as_json:
@@ -36,7 +36,8 @@ def identify(
         show.summary(summary, folder.path)
 
 
-def _number_or_name(cutoff: str) -> str | float:
+def number_or_name(cutoff: str) -> str | float:
+    """A cutoff as typed: a number if it is one, else a name."""
     try:
         return float(cutoff)
     except ValueError:

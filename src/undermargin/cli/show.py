@@ -11,10 +11,15 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 if TYPE_CHECKING:
+    from undermargin.data.samples import Samples
     from undermargin.demo import Demo
+    from undermargin.scan import Progress as ScanProgress
+    from undermargin.training.plan import Plan
 
 console = Console(highlight=False)
 MOST_CONFUSIONS = 5
+MOST_CLASSES = 20
+MOST_SUSPICIOUS = 10
 NUM_DRAWN = 4
 SHADES = " ░▒▓█"
 
@@ -80,6 +85,75 @@ def _drawn(image: Any) -> str:
     return "\n".join("".join(SHADES[int(pixel * (len(SHADES) - 1))] * 2 for pixel in row) for row in image)
 
 
+class ScanDisplay:
+    """What a scan shows on standard error while it runs: what was found, then a bar over both folds."""
+
+    def __init__(self, *, is_quiet: bool) -> None:
+        self.is_quiet = is_quiet
+        self.console = Console(stderr=True, highlight=False, quiet=is_quiet)
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("epochs, {task.fields[speed]}"),
+            TimeRemainingColumn(),
+        )
+        self.bar = Progress(*columns, console=self.console, transient=True, disable=is_quiet)
+        self.task = self.bar.add_task("fold 0", total=None, speed="starting", visible=False)
+
+    def __enter__(self) -> "ScanDisplay":
+        self.bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.bar.stop()
+
+    def start(self, samples: "Samples", chosen: "Plan") -> None:
+        """Say what was found and what will be done."""
+        found = samples.found
+        where = f" in {escape(found['path'])}" if "path" in found else ""
+        self.console.print(f"[bold]{len(samples):,}[/] samples ({samples.kind}), {samples.num_classes} classes{where}")
+        for guess in found.get("guessed", []):
+            self.console.print(f"[dim]guessed {escape(guess)}[/]")
+        if samples.skipped:
+            self.console.print(f"[yellow]{len(samples.skipped)} could not be read[/] and are listed in skipped.csv")
+        if found.get("empty_classes"):
+            self.console.print(f"[yellow]classes without images:[/] {escape(', '.join(found['empty_classes']))}")
+        self.console.print(f"[dim]{chosen.model}, 2 x {chosen.budget.epochs} epochs[/]")
+        self.bar.update(self.task, total=2 * chosen.budget.epochs, visible=True)
+
+    def epoch(self, progress: "ScanProgress") -> None:
+        """Move the bar on."""
+        self.bar.update(
+            self.task,
+            completed=progress.fold * progress.epochs + progress.epoch,
+            description=f"fold {progress.fold}",
+            speed=f"{progress.samples_per_second:,.0f} samples/s",
+        )
+
+
+def scan(out: Path) -> None:
+    """A finished scan's summary, its most suspicious samples, and what to type next."""
+    import json
+
+    from undermargin.verdicts import Verdicts
+
+    summary(json.loads((out / "summary.json").read_text()), out)
+    verdicts = Verdicts.load(out / "verdicts.parquet")
+    rows = verdicts.to_arrow().slice(0, MOST_SUSPICIOUS).to_pylist()
+    rows = [row for row in rows if row["verdict"] == "flagged"]
+    if rows:
+        table = Table("id", "label", "suggested", "score", title="Most suspicious", title_justify="left", box=None)
+        for row in rows:
+            table.add_row(
+                *(escape(str(row[name])) for name in ("id", "label", "suggested_label")), f"{row['score']:.2f}"
+            )
+        console.print()
+        console.print(table)
+    console.print()
+    _next(out)
+
+
 def summary(found: dict[str, Any], folder: Path) -> None:
     """A scan's summary."""
     share = found["flagged_share"] or 0
@@ -87,10 +161,15 @@ def summary(found: dict[str, Any], folder: Path) -> None:
     cutoff = found["cutoff"]
     values = ", ".join(f"{value:.3g}" if isinstance(value, float) else "one a class" for value in cutoff["values"])
     console.print(f"[dim]cutoff {escape(cutoff['name'])} ({escape(cutoff['description'])}): {values}[/]")
+    if "reason" in cutoff:
+        console.print(f"[dim]{escape(cutoff['reason'])}[/]")
     _notes(found["notes"])
+    if found.get("seconds"):
+        console.print(f"[dim]{found['seconds']:.0f} s, {found['samples_per_second']:,} samples/s[/]")
     if found["classes"]:
         table = Table("label", "samples", "flagged", "share", box=None, title="Classes", title_justify="left")
-        for row in found["classes"]:
+        worst = sorted(found["classes"], key=lambda row: -(row["flagged_share"] or 0))
+        for row in worst[:MOST_CLASSES]:
             cells = (
                 row["label"],
                 str(row["num_samples"]),

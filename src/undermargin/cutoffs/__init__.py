@@ -12,6 +12,7 @@ from types import MappingProxyType
 import numpy as np
 import numpy.typing as npt
 
+from undermargin.cutoffs.auto import auto, explain_auto
 from undermargin.cutoffs.mixtures import beta_boundary, gaussian_boundary
 from undermargin.cutoffs.per_class import per_class
 from undermargin.cutoffs.percentile import percentile
@@ -32,6 +33,7 @@ class Cutoff:
     needs_labels: bool = False
     is_strict: bool = False  # flagged below the cutoff only, not at it
     share: float | None = None  # of which percentile it is, if of one
+    explain: Callable[[Run], str] | None = None  # why it came out as it did, in a sentence
 
 
 def by_percentile(share: float, *, is_strict: bool = False) -> Cutoff:
@@ -51,6 +53,14 @@ CUTOFFS: Mapping[str, Cutoff] = MappingProxyType(
     {
         "paper": by_percentile(99),
         "reference": by_percentile(99, is_strict=True),
+        "auto": Cutoff(
+            auto,
+            "the lower of the paper's percentile and the boundary between two Gaussians",
+            "",
+            needs_threshold=True,
+            needs_labels=True,
+            explain=explain_auto,
+        ),
         "gaussian": Cutoff(gaussian_boundary, "where two fitted Gaussians are equally likely", "Li et al. 2020"),
         "beta": Cutoff(beta_boundary, "where two fitted beta distributions are equally likely", "Arazo et al. 2019"),
         "per_class": Cutoff(

@@ -1,0 +1,73 @@
+"""Arrays of images or embeddings with labels: .npz, or a pair of .npy files."""
+
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from undermargin.data.samples import Samples, encode_labels
+from undermargin.errors import InputError
+
+INPUT_NAMES = ("x", "images", "image", "data", "embeddings", "features", "inputs", "arr_0")
+LABEL_NAMES = ("y", "labels", "label", "target", "targets", "arr_1")
+
+
+def load_arrays(path: Path) -> Samples:
+    """An .npz with inputs and labels, or an .npy with its labels beside it (NAME_labels.npy)."""
+    try:
+        if path.suffix == ".npy":
+            labels_path = path.with_name(f"{path.stem}_labels.npy")
+            if not labels_path.is_file():
+                raise InputError(f"{path} needs its labels beside it, in {labels_path.name}")
+            inputs, labels, names = np.load(path, allow_pickle=False), np.load(labels_path, allow_pickle=False), None
+        else:
+            # opened here, since NumPy forgets to close a file that is no archive
+            with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
+                inputs, labels = (_pick(file, names, path) for names in (INPUT_NAMES, LABEL_NAMES))
+                names = file["classes"] if "classes" in file.files else None
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise InputError(f"{path} cannot be read as arrays: {' '.join(str(error).split())}") from None
+    return from_arrays(inputs, labels, {"path": str(path), "format": "arrays"}, class_names=names)
+
+
+def _pick(file: Any, names: tuple[str, ...], path: Path) -> npt.NDArray[Any]:
+    for name in names:
+        if name in file.files:
+            return np.asarray(file[name])
+    raise InputError(f"{path} has the arrays {', '.join(file.files)}; expected one of {', '.join(names)}")
+
+
+def from_arrays(inputs: Any, labels: Any, found: dict[str, Any], *, class_names: Any = None) -> Samples:
+    """Samples from arrays in memory: (samples, height, width[, channels]) are images, (samples, numbers) embeddings."""
+    inputs, labels = np.asarray(inputs), np.asarray(labels)
+    if labels.ndim != 1:
+        raise InputError(f"labels have shape {labels.shape}; several labels a sample (multi-label) are not supported")
+    if len(labels) != len(inputs):
+        raise InputError(f"{len(labels)} labels for {len(inputs)} samples; expected one each")
+    numbers, names = encode_labels(labels.tolist(), name="the labels")
+    if class_names is not None and all(name.isdecimal() for name in names) and len(class_names) > max(map(int, names)):
+        names = [str(class_names[int(name)]) for name in names]
+    if inputs.ndim == 2 and inputs.dtype.kind in "fiub":
+        values = inputs.astype(np.float32)
+        if not np.isfinite(values).all():
+            raise InputError(f"{int((~np.isfinite(values)).sum())} numbers of the inputs are not finite")
+        return Samples("embeddings", values, numbers, names, None, found)
+    return Samples("images", _as_images(inputs), numbers, names, None, found)
+
+
+def _as_images(inputs: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
+    if inputs.ndim == 3:
+        inputs = inputs[..., None]
+    if inputs.ndim != 4 or inputs.dtype.kind not in "fiub":
+        raise InputError(
+            f"inputs have shape {inputs.shape} and type {inputs.dtype}; expected images (samples, height, width[, 3]) "
+            "or embeddings (samples, numbers)"
+        )
+    if inputs.shape[1] in (1, 3) and inputs.shape[3] not in (1, 3):
+        inputs = inputs.transpose(0, 2, 3, 1)  # channels first, as torch has them
+    if inputs.dtype.kind == "f":
+        top = inputs.max()
+        inputs = inputs * (255 if top <= 1 else 255 / top if top > 255 else 1)
+    return np.ascontiguousarray(inputs.clip(0, 255).astype(np.uint8))

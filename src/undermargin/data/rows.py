@@ -1,0 +1,208 @@
+"""Data sets with one row a sample: CSV, TSV, JSON lines and Parquet, with texts, images or plain columns."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as csv
+import pyarrow.parquet as pq
+
+from undermargin.data.pictures import MAX_SKIPPED_SHARE, choose_size, decode, shorter_side
+from undermargin.data.samples import Columns, Samples, encode_labels
+from undermargin.errors import InputError
+
+FORMATS = {".csv": "CSV", ".tsv": "TSV", ".jsonl": "JSON lines", ".ndjson": "JSON lines", ".parquet": "Parquet"}
+LABEL_NAMES = ("label", "labels", "class", "target", "category", "y", "fine_label")
+TEXT_NAMES = ("text", "sentence", "content", "question", "review", "document", "title", "message")
+IMAGE_NAMES = ("image", "img", "picture", "photo")
+ID_NAMES = ("id", "uid", "uuid", "filename", "file_name")
+MAX_CATEGORIES = 1000  # a text column with more different values is prose, not a category
+WORDS_OF_PROSE = 3  # on average; fewer and it is a name
+
+
+def load_rows(
+    path: Path,
+    *,
+    label: str | None = None,
+    text: str | None = None,
+    image: str | None = None,
+    where: str | None = None,
+    image_size: int | None = None,
+) -> Samples:
+    """Read a file of rows; columns that were not named are guessed where that is obvious, and it is said so."""
+    found = {"path": str(path), "format": FORMATS[path.suffix.lower()]}
+    return from_table(read_table(path), found, label=label, text=text, image=image, where=where, image_size=image_size)
+
+
+def from_table(
+    table: pa.Table,
+    found: dict[str, Any],
+    *,
+    label: str | None = None,
+    text: str | None = None,
+    image: str | None = None,
+    where: str | None = None,
+    image_size: int | None = None,
+) -> Samples:
+    """Samples of a table in memory."""
+    for name in (label, text, image):
+        if name is not None and name not in table.column_names:
+            raise InputError(f"there is no column {name!r}; there are {', '.join(table.column_names)}")
+    table = _filtered(table, where)
+    if not len(table):
+        raise InputError(f"{found.get('path', 'the table')} has no rows{f' where {where}' if where else ''}")
+    label_column = label or _guess(table, LABEL_NAMES, "label")
+    labels, class_names = encode_labels(table[label_column].to_pylist(), name=f"the labels in column {label_column!r}")
+    found |= {"label": label_column, "guessed": [] if label else [f"label: {label_column}"], "where": where}
+    rest = table.drop_columns([label_column])
+    ids = _ids(rest)
+    image_column = image or _image_column(rest)
+    if image_column and text is None:
+        found |= {"image": image_column}
+        return _images(rest[image_column], labels, class_names, ids, found, image_size)
+    text_column = text or _text_column(rest)
+    if text_column:
+        found["text"] = text_column
+        found["guessed"] += [] if text else [f"text: {text_column}"]
+        texts = ["" if value is None else str(value) for value in rest[text_column].to_pylist()]
+        return Samples("text", texts, labels, class_names, ids, found)
+    columns, names = _columns(rest)
+    return Samples("table", columns, labels, class_names, ids, found | {"columns": names})
+
+
+def read_table(path: Path) -> pa.Table:
+    """The rows of a file; whatever is wrong with it becomes one line."""
+    suffix = path.suffix.lower()
+    try:
+        table = _read(path, suffix)
+        _ = table.column_names  # names that are no text show here
+    except (pa.ArrowException, OSError, ValueError, TypeError, AttributeError) as error:
+        raise InputError(f"{path} cannot be read as {FORMATS[suffix]}: {' '.join(str(error).split())[:300]}") from None
+    return table
+
+
+def _read(path: Path, suffix: str) -> pa.Table:
+    if suffix == ".parquet":
+        return pq.read_table(path)
+    if suffix in (".jsonl", ".ndjson"):
+        lines = path.read_text("utf-8").splitlines()
+        return pa.Table.from_pylist([json.loads(line) for line in lines if line.strip()])
+    parse = csv.ParseOptions(delimiter="\t" if suffix == ".tsv" else ",", newlines_in_values=True)
+    return csv.read_csv(path, parse_options=parse, convert_options=csv.ConvertOptions(strings_can_be_null=True))
+
+
+def _filtered(table: pa.Table, where: str | None) -> pa.Table:
+    if where is None:
+        return table
+    name, equals, value = where.partition("=")
+    if not equals or name not in table.column_names:
+        raise InputError(f"where={where!r} must be COLUMN=VALUE with one of {', '.join(table.column_names)}")
+    return table.filter(pc.equal(table[name].cast(pa.string()), value)).drop_columns([name])
+
+
+def _guess(table: pa.Table, names: tuple[str, ...], what: str) -> str:
+    lower = {name.lower(): name for name in table.column_names}
+    for name in names:
+        if name in lower:
+            return str(lower[name])
+    raise InputError(f"which column is the {what}? Name it; there are {', '.join(table.column_names)}")
+
+
+def _ids(table: pa.Table) -> list[str] | None:
+    """A column that names the samples, if there is one; else rows go by their number."""
+    for name in table.column_names:
+        if name.lower() in ID_NAMES and pc.count_distinct(table[name]).as_py() == len(table):
+            return [str(value) for value in table[name].to_pylist()]
+    return None
+
+
+def _image_column(table: pa.Table) -> str | None:
+    """A column of images as Hugging Face stores them, {bytes, path}, or of bytes."""
+    for column in table.schema:
+        is_struct = pa.types.is_struct(column.type) and column.type.get_field_index("bytes") >= 0
+        if is_struct or (pa.types.is_binary(column.type) and column.name.lower() in IMAGE_NAMES):
+            return str(column.name)
+    return None
+
+
+def _text_column(table: pa.Table) -> str | None:
+    """The column of prose: by its name, or the only one with several words a row."""
+    strings = [column.name for column in table.schema if _is_text(column.type)]
+    named = [name for name in strings if name.lower() in TEXT_NAMES]
+    if named:
+        return str(named[0])
+    prose = [name for name in strings if _words(table[name]) >= WORDS_OF_PROSE]
+    return str(prose[0]) if len(prose) == 1 else None
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _words(column: pa.ChunkedArray) -> float:
+    spaces = pc.mean(pc.count_substring(column.slice(0, 1000), " ")).as_py()
+    return (spaces or 0) + 1
+
+
+def _images(
+    column: pa.ChunkedArray, labels: Any, class_names: list[str], ids: Any, found: dict[str, Any], size: int | None
+) -> Samples:
+    values = column.to_pylist()
+    data = [value.get("bytes") if isinstance(value, dict) else value for value in values]
+    if size is None:
+        size = choose_size([side for one in data[:: max(1, len(data) // 64)] if one and (side := shorter_side(one))])
+    images = np.empty((len(data), size, size, 3), np.uint8)
+    kept: list[int] = []
+    skipped: list[tuple[str, str]] = []
+    for row, one in enumerate(data):
+        try:
+            images[len(kept)] = decode(one or b"", size)
+        except InputError as error:
+            skipped.append((ids[row] if ids else str(row), str(error)))
+        else:
+            kept.append(row)
+    if len(skipped) > MAX_SKIPPED_SHARE * len(data):
+        raise InputError(f"{len(skipped)} of {len(data)} images cannot be read, the first is {skipped[0]}")
+    names = [ids[row] if ids else str(row) for row in kept] if ids or skipped else None
+    return Samples(
+        "images", images[: len(kept)], labels[kept], class_names, names, found | {"image_size": size}, skipped
+    )
+
+
+def _columns(table: pa.Table) -> tuple[Columns, list[str]]:
+    """Numbers as they are, dates as seconds, strings and booleans as categories; ids and prose are left out."""
+    numbers: list[Any] = []
+    codes: list[Any] = []
+    num_codes: list[int] = []
+    used: list[str] = []
+    for column in table.schema:
+        values = table[column.name]
+        if pa.types.is_temporal(column.type):
+            values = values.cast(pa.timestamp("s")).cast(pa.int64())
+        if pa.types.is_integer(values.type) or pa.types.is_floating(values.type) or pa.types.is_decimal(values.type):
+            numbers.append(values.cast(pa.float64(), safe=False).to_numpy().astype(np.float32))
+        elif _is_text(values.type) or pa.types.is_boolean(values.type) or pa.types.is_dictionary(values.type):
+            encoded = values.cast(pa.string()).combine_chunks().dictionary_encode()
+            if len(encoded.dictionary) > min(MAX_CATEGORIES, 0.5 * len(table)):
+                continue
+            codes.append(pc.fill_null(encoded.indices, -1).to_numpy().astype(np.int64) + 1)
+            num_codes.append(len(encoded.dictionary) + 1)
+        else:
+            continue
+        used.append(column.name)
+    if not used:
+        raise InputError(
+            f"none of the columns {', '.join(table.column_names)} holds numbers or categories to learn from"
+        )
+    empty = np.empty((len(table), 0))
+    return (
+        Columns(
+            np.stack(numbers, 1).astype(np.float32) if numbers else empty.astype(np.float32),
+            np.stack(codes, 1) if codes else empty.astype(np.int64),
+            num_codes,
+        ),
+        used,
+    )

@@ -1,0 +1,105 @@
+"""A data set as it was found: inputs of one kind, labels, names, and what had to be left out."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from undermargin.errors import InputError
+
+Kind = Literal["images", "text", "table", "embeddings"]
+Labels = npt.NDArray[np.int64]
+
+ID_LIKE_SHARE = 0.5  # of distinct labels among the samples: then they are names of samples, not of classes
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """A table's features: numbers with nan where missing, and categories as codes with 0 for missing."""
+
+    numbers: npt.NDArray[np.float32]  # (samples, numeric columns)
+    codes: npt.NDArray[np.int64]  # (samples, category columns)
+    num_codes: list[int]  # of each category column, the 0 included
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """A data set in memory. `inputs`: images uint8 (samples, height, width, channels), a list of texts,
+    `Columns`, or embeddings float32 (samples, numbers)."""
+
+    kind: Kind
+    inputs: Any
+    labels: Labels
+    class_names: list[str]
+    ids: list[str] | None = None
+    found: dict[str, Any] = field(default_factory=dict)  # where it was, and what was guessed about it
+    skipped: list[tuple[str, str]] = field(default_factory=list)  # (id, reason)
+
+    def __post_init__(self) -> None:
+        if len(self.inputs) != len(self.labels):
+            raise InputError(f"{len(self.labels)} labels for {len(self.inputs)} samples; expected one each")
+        if self.ids is not None and len(set(self.ids)) < len(self.ids):
+            raise InputError(f"{len(self.ids) - len(set(self.ids))} ids occur more than once; ids must be unique")
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @property
+    def num_classes(self) -> int:
+        """How many classes there are."""
+        return len(self.class_names)
+
+    def fingerprint(self) -> str:
+        """A checksum of inputs and labels: two scans with the same one saw the same data."""
+        digest = hashlib.sha256(repr((self.kind, self.class_names)).encode())
+        digest.update(self.labels.tobytes())
+        if self.kind == "text":
+            for text in self.inputs:
+                digest.update(text.encode() + b"\0")
+        elif self.kind == "table":
+            digest.update(self.inputs.numbers.tobytes() + self.inputs.codes.tobytes())
+        else:
+            digest.update(np.ascontiguousarray(self.inputs).data)
+        return digest.hexdigest()[:16]
+
+
+def encode_labels(values: Sequence[Any], *, name: str = "the labels") -> tuple[Labels, list[str]]:
+    """Class numbers and names from strings, whole numbers or booleans.
+
+    >>> encode_labels(["dog", "cat", "dog"])
+    (array([1, 0, 1]), ['cat', 'dog'])
+    """
+    array = np.asarray(values, dtype=object)
+    missing = sum(value is None or value != value or value == "" for value in array)
+    if missing:
+        raise InputError(f"{missing} of {len(array)} samples have no label in {name}; give them one or take them out")
+    if any(isinstance(value, (list, tuple, dict, np.ndarray)) for value in array):
+        raise InputError(f"{name} hold lists: several labels a sample (multi-label, detection) are not supported")
+    if any(isinstance(value, (float, np.floating)) and value != int(value) for value in array):
+        raise InputError(f"{name} hold fractions such as {array[0]}; expected classes, not numbers to be predicted")
+    distinct = sorted(set(array.tolist()), key=lambda value: (str(type(value)), value))
+    _check_classes(len(distinct), len(array), name)
+    numbers = {value: number for number, value in enumerate(distinct)}
+    return np.array([numbers[value] for value in array], dtype=np.int64), [_name(value) for value in distinct]
+
+
+def _check_classes(num_classes: int, num_samples: int, name: str) -> None:
+    if num_classes < 2:
+        raise InputError(
+            f"{name} hold one class only, in {num_samples} samples; a label can only be wrong among two or more"
+        )
+    if num_samples < 2 * num_classes or num_classes > ID_LIKE_SHARE * num_samples:
+        raise InputError(
+            f"{name} hold {num_classes} different values in {num_samples} samples: they look like ids or too few "
+            "samples for so many classes; name the column of classes"
+        )
+
+
+def _name(value: Any) -> str:
+    return str(int(value)) if isinstance(value, (float, np.floating)) else str(value)

@@ -1,0 +1,210 @@
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from sklearn.datasets import load_digits, make_blobs
+
+from undermargin import Verdicts, metrics, noise, scan
+from undermargin.errors import FolderError
+from undermargin.folder import Folder
+from undermargin.models.resnet import ResNet
+
+
+@pytest.fixture(scope="module")
+def blobs():
+    """Embeddings in four clouds, a fifth of the labels flipped."""
+    x, true_labels = make_blobs(800, n_features=8, centers=4, cluster_std=2.0, random_state=0)
+    labels = noise.uniform(true_labels, 0.2, 4, seed=0)
+    return x.astype(np.float32), labels, labels != true_labels
+
+
+def test_embeddings(blobs, tmp_path):
+    x, labels, is_flipped = blobs
+    verdicts = scan((x, labels), tmp_path / "scan")
+    found = metrics.identification(verdicts, is_flipped)
+    assert found["mcc"] > 0.9
+    assert found["average_precision"] > 0.95
+
+
+def test_what_a_scan_leaves_in_its_folder(blobs, tmp_path):
+    scan(blobs[:2], tmp_path / "scan", epochs=3)
+    folder = Folder.open(tmp_path / "scan")
+    names = {str(path.relative_to(folder.path)) for path in folder.path.rglob("*") if path.is_file()}
+    fold = {"scores.parquet", "checkpoint.safetensors", "log.jsonl"}
+    assert names == {
+        ".lock", "config.json", "manifest.json", "summary.json", "verdicts.parquet", "verdicts.csv",
+        *(f"fold{number}/{name}" for number in (0, 1) for name in fold),
+    }  # fmt: skip
+    assert folder.damaged() == []
+    config = folder.read_json("config.json")
+    assert {"fingerprint", "seed", "versions", "num_threads", "budget", "procedure"} <= set(config)
+    summary = folder.read_json("summary.json")
+    assert {"num_flagged", "estimated_noise_rate", "classes", "confusions", "seconds", "samples_per_second"} <= set(
+        summary
+    )
+    assert summary["cutoff"]["name"] == "auto"
+    assert summary["cutoff"]["reason"].endswith("decides")
+
+
+def test_small_images(tmp_path):
+    digits = load_digits()
+    images, true_labels = (digits.images[:900] * 15).astype(np.uint8), digits.target[:900]
+    labels = noise.uniform(true_labels, 0.2, 10, seed=0)
+    verdicts = scan((images, labels), tmp_path / "scan", epochs=15)
+    assert metrics.identification(verdicts, labels != true_labels)["average_precision"] > 0.85
+
+
+def test_text_and_tables(tmp_path):
+    rng = np.random.default_rng(0)
+    words = {
+        "sport": ["ball", "goal", "team", "win"],
+        "food": ["bread", "soup", "salt", "cook"],
+        "sea": ["ship", "wave", "sail", "fish"],
+    }
+    true_labels = rng.permutation(list(words) * 150)
+    texts = [" ".join(rng.choice(words[label] + ["the", "and", "a"], 6)) for label in true_labels]
+    labels = true_labels.copy()
+    labels[:40] = ["food" if label == "sport" else "sport" for label in labels[:40]]
+    frame = pd.DataFrame({"text": texts, "label": labels})
+    found = metrics.identification(scan(frame, tmp_path / "text"), labels != true_labels)
+    assert found["average_precision"] > 0.9
+    frame = pd.DataFrame(
+        {
+            "length": [len(t) for t in texts],
+            "first": [t.split()[0] for t in texts],
+            "theme": true_labels,
+            "label": labels,
+        }
+    )
+    found = metrics.identification(scan(frame, tmp_path / "table"), labels != true_labels)
+    assert found["average_precision"] > 0.9
+
+
+def test_the_same_seed_gives_the_same_verdicts_and_another_seed_others(blobs, tmp_path):
+    first, again = (scan(blobs[:2], tmp_path / name, epochs=3) for name in ("a", "b"))
+    other = scan(blobs[:2], tmp_path / "c", epochs=3, seed=1)
+    np.testing.assert_array_equal(first.scores, again.scores)
+    assert (first.scores != other.scores).any()
+
+
+def test_a_folder_of_other_data_or_other_settings_is_refused(blobs, tmp_path):
+    x, labels, _ = blobs
+    scan((x, labels), tmp_path / "scan", epochs=2)
+    with pytest.raises(FolderError, match="a scan of other data"):
+        scan((x + 1, labels), tmp_path / "scan", epochs=2)
+    with pytest.raises(FolderError, match="another budget"):
+        scan((x, labels), tmp_path / "scan", epochs=3)
+
+
+def test_a_finished_scan_is_not_trained_again(blobs, tmp_path):
+    scan(blobs[:2], tmp_path / "scan", epochs=2)
+    trained = []
+    verdicts = scan(blobs[:2], tmp_path / "scan", epochs=2, cutoff="paper", on_epoch=trained.append)
+    assert trained == []
+    assert verdicts.summary()["cutoff"]["name"] == "paper"
+
+
+def test_a_training_of_ones_own(blobs, tmp_path):
+    def train(job):
+        model = torch.nn.Linear(8, job.num_outputs)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+        loader = torch.utils.data.DataLoader(job.dataset, batch_size=32, shuffle=True)
+        for _ in range(5):
+            for x, labels, indices in loader:
+                logits = model(x)
+                job.tracker.update(logits, labels, indices)
+                optimizer.zero_grad()
+                torch.nn.functional.cross_entropy(logits, labels).backward()
+                optimizer.step()
+            job.tracker.end_epoch()
+
+    x, labels, is_flipped = blobs
+    verdicts = scan((x, labels), tmp_path / "scan", train=train)
+    assert metrics.identification(verdicts, is_flipped)["average_precision"] > 0.9
+
+
+def command(path, out):
+    return [sys.executable, "-m", "undermargin", "scan", str(path), "--out", str(out), "--epochs", "12", "--json"]
+
+
+@pytest.fixture
+def array_file(blobs, tmp_path):
+    x, labels, _ = blobs
+    np.savez(tmp_path / "blobs.npz", x=np.tile(x, (5, 1)), y=np.tile(labels, 5))
+    return tmp_path / "blobs.npz"
+
+
+def test_killed_at_random_moments_and_started_again_it_ends_with_the_same_verdicts(array_file, tmp_path):
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    whole = subprocess.run(command(array_file, tmp_path / "whole"), capture_output=True, text=True, env=environment)
+    assert whole.returncode == 0, whole.stderr
+    lot = random.Random(0)
+    kills = 0
+    for _ in range(10):
+        process = subprocess.Popen(
+            command(array_file, tmp_path / "killed"), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment
+        )
+        deadline = time.monotonic() + lot.uniform(2.5, 4.5)
+        while process.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.02)
+        if process.poll() is None:
+            process.send_signal(signal.SIGKILL)
+            kills += 1
+        process.communicate()
+        if process.returncode == 0:
+            break
+    final = subprocess.run(command(array_file, tmp_path / "killed"), capture_output=True, text=True, env=environment)
+    assert final.returncode == 0, final.stderr
+    assert kills >= 1
+    first, second = (Verdicts.load(tmp_path / name / "verdicts.parquet") for name in ("whole", "killed"))
+    np.testing.assert_array_equal(first.scores, second.scores)
+    np.testing.assert_array_equal(first.codes, second.codes)
+    ours, theirs = (json.loads((tmp_path / name / "summary.json").read_text()) for name in ("whole", "killed"))
+    assert ours["classes"] == theirs["classes"]
+
+
+def test_the_command_line_says_what_it_found_and_what_to_do_next(array_file, tmp_path):
+    words = [
+        sys.executable,
+        "-m",
+        "undermargin",
+        "scan",
+        str(array_file),
+        "--out",
+        str(tmp_path / "s"),
+        "--epochs",
+        "2",
+    ]
+    result = subprocess.run(words, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    assert "4,000 samples (embeddings), 4 classes" in result.stderr
+    for part in ("labels look wrong", "Strongest confusions", "Most suspicious", "undermargin identify"):
+        assert part in result.stdout
+
+
+def test_damaged_images_are_listed_beside_the_verdicts(tmp_path):
+    from PIL import Image
+
+    for name, colour in (("cat", "red"), ("dog", "blue")):
+        (tmp_path / "photos" / name).mkdir(parents=True)
+        for number in range(12):
+            Image.new("RGB", (32, 32), colour).save(tmp_path / "photos" / name / f"{number}.png")
+    (tmp_path / "photos" / "cat" / "3.png").write_bytes(b"oops")
+    scan(tmp_path / "photos", tmp_path / "scan", epochs=1)
+    assert (tmp_path / "scan" / "skipped.csv").read_text().splitlines() == ["id,reason", "cat/3.png,not an image"]
+    assert json.loads((tmp_path / "scan" / "summary.json").read_text())["num_skipped"] == 1
+
+
+@pytest.mark.parametrize(("blocks", "published"), [(3, 0.27), (5, 0.46), (18, 1.7)])
+def test_residual_networks_have_the_published_number_of_parameters(blocks, published):
+    # He et al. 2016, table 6: ResNet-20, -32 and -110
+    count = sum(parameter.numel() for parameter in ResNet(10, blocks=blocks).parameters())
+    assert count / 1e6 == pytest.approx(published, rel=0.03)

@@ -1,0 +1,287 @@
+"""Data as people have it: found by looking at it, or refused in one line."""
+
+import io
+
+import datasets
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import torch
+from PIL import Image
+
+from undermargin.data.pictures import decode
+from undermargin.data.source import load
+from undermargin.errors import InputError
+
+
+def picture(colour=(200, 30, 30), size=(40, 30), mode="RGB", suffix="PNG", **save):
+    image = Image.new("RGB", size, colour).convert(mode)
+    data = io.BytesIO()
+    image.save(data, suffix, **save)
+    return data.getvalue()
+
+
+@pytest.fixture
+def photos(tmp_path):
+    """Two classes of six images each."""
+    root = tmp_path / "photos"
+    for name, colour in (("cat", (200, 30, 30)), ("dog", (30, 30, 200))):
+        (root / name).mkdir(parents=True)
+        for number in range(6):
+            (root / name / f"{number}.png").write_bytes(picture(colour))
+    return root
+
+
+def test_class_folders(photos):
+    samples = load(photos)
+    assert (samples.kind, len(samples), samples.class_names) == ("images", 12, ["cat", "dog"])
+    assert samples.ids[0] == "cat/0.png"
+    assert samples.labels.tolist() == [0] * 6 + [1] * 6
+    assert samples.inputs[0, 5, 5].tolist() == [200, 30, 30]
+
+
+@pytest.mark.parametrize("suffix", ["png", "jpeg", "webp", "bmp", "gif"])
+def test_every_image_format_is_read(suffix):
+    pixel = decode(picture(suffix=suffix.upper()), 32)[10, 10]
+    np.testing.assert_allclose(pixel, [200, 30, 30], atol=8)
+
+
+@pytest.mark.parametrize("mode", ["L", "P", "CMYK", "LA", "RGBA", "1", "I;16"])
+def test_every_mode_becomes_colour(mode):
+    suffix = "JPEG" if mode == "CMYK" else "PNG"
+    assert decode(picture(mode=mode, suffix=suffix), 32).shape == (32, 32, 3)
+
+
+def test_what_is_transparent_becomes_white():
+    image = Image.new("RGBA", (32, 32), (0, 0, 0, 0))
+    data = io.BytesIO()
+    image.save(data, "PNG")
+    assert decode(data.getvalue(), 32)[3, 3].tolist() == [255, 255, 255]
+
+
+def test_a_turned_photo_is_set_upright():
+    image = Image.new("RGB", (32, 32), "black")
+    image.paste((255, 255, 255), (0, 0, 32, 16))  # the upper half is white
+    exif = image.getexif()
+    exif[0x0112] = 3  # stored upside down
+    data = io.BytesIO()
+    image.save(data, "PNG", exif=exif)
+    pixels = decode(data.getvalue(), 32)
+    assert pixels[4, 4].tolist() == [0, 0, 0]
+    assert pixels[28, 4].tolist() == [255, 255, 255]
+
+
+def test_the_first_frame_of_an_animation_counts():
+    frames = [Image.new("RGB", (32, 32), colour) for colour in ("red", "blue")]
+    data = io.BytesIO()
+    frames[0].save(data, "GIF", save_all=True, append_images=frames[1:])
+    assert decode(data.getvalue(), 32)[0, 0, 0] > 200
+
+
+def test_damaged_images_are_skipped_and_listed(photos):
+    (photos / "cat" / "0.png").write_bytes(picture()[:40])
+    (photos / "dog" / "0.png").write_bytes(b"nonsense")
+    samples = load(photos)
+    assert len(samples) == 10
+    assert [name for name, _ in samples.skipped] == ["cat/0.png", "dog/0.png"]
+    assert samples.ids[0] == "cat/1.png"
+
+
+def test_too_many_damaged_images_are_an_error(photos):
+    for number in range(4):
+        (photos / "cat" / f"{number}.png").write_bytes(b"")
+    with pytest.raises(InputError, match="4 of 12 images"):
+        load(photos)
+
+
+def test_an_empty_class_is_named_and_hidden_files_are_not_classes(photos):
+    (photos / "bird").mkdir()
+    (photos / ".cache").mkdir()
+    samples = load(photos)
+    assert samples.found["empty_classes"] == ["bird"]
+    assert samples.class_names == ["cat", "dog"]
+
+
+ROWS = {
+    "text": [f"a sentence about number {n}" for n in range(8)],
+    "label": ["yes", "no"] * 4,
+    "score": [0.5 * n for n in range(8)],
+}
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".jsonl", ".parquet"])
+def test_rows_of_text(tmp_path, suffix):
+    path, frame = tmp_path / f"data{suffix}", pd.DataFrame(ROWS)
+    if suffix == ".parquet":
+        frame.to_parquet(path)
+    elif suffix == ".jsonl":
+        frame.to_json(path, orient="records", lines=True)
+    else:
+        frame.to_csv(path, index=False, sep="\t" if suffix == ".tsv" else ",")
+    samples = load(path)
+    assert (samples.kind, samples.class_names) == ("text", ["no", "yes"])
+    assert samples.inputs[3] == "a sentence about number 3"
+    assert samples.found["guessed"] == ["label: label", "text: text"]
+
+
+def test_columns_may_be_named_and_rows_chosen(tmp_path):
+    frame = pd.DataFrame({"a b": ROWS["text"], "kind": [1, 0] * 4, "split": ["train"] * 6 + ["test"] * 2})
+    frame.to_csv(tmp_path / "d.csv", index=False)
+    samples = load(tmp_path / "d.csv", label="kind", text="a b", where="split=train")
+    assert (len(samples), samples.class_names, samples.kind) == (6, ["0", "1"], "text")
+
+
+def test_a_table_of_numbers_categories_dates_and_gaps():
+    frame = pd.DataFrame(
+        {
+            "age": [1.0, None, 3.0, 4.0] * 2,
+            "city": ["here", "there", None, "here"] * 2,
+            "member": [True, False, True, None] * 2,
+            "since": pd.to_datetime(["2020-01-01", "2021-01-01"] * 4),
+            "label": [True, False] * 4,
+        }
+    )
+    samples = load(frame)
+    assert samples.kind == "table"
+    assert samples.class_names == ["False", "True"]
+    assert samples.inputs.numbers.shape == (8, 2)
+    assert np.isnan(samples.inputs.numbers[1, 0])
+    assert samples.inputs.codes[:3, 0].tolist() == [1, 2, 0]  # 0 is missing
+    assert samples.inputs.num_codes == [3, 3]
+
+
+def test_images_as_hugging_face_stores_them(tmp_path):
+    images = [{"bytes": picture((10 * n, 0, 0)), "path": None} for n in range(8)]
+    table = pa.table({"image": images, "label": [0, 1] * 4})
+    pq.write_table(table, tmp_path / "d.parquet")
+    samples = load(tmp_path / "d.parquet")
+    assert samples.kind == "images"
+    assert samples.inputs[3, 0, 0, 0] == 30
+
+
+def test_a_hugging_face_data_set_on_disk_knows_its_classes(tmp_path):
+    features = datasets.Features({"text": datasets.Value("string"), "label": datasets.ClassLabel(names=["no", "yes"])})
+    data = datasets.Dataset.from_dict({"text": ROWS["text"], "label": [1, 0] * 4}, features=features)
+    data.save_to_disk(tmp_path / "d")
+    for source in (data, tmp_path / "d"):
+        samples = load(source)
+        assert samples.class_names == ["no", "yes"]
+        assert samples.labels.tolist() == [1, 0] * 4
+
+
+def test_arrays_of_images_and_of_embeddings(tmp_path):
+    images, labels = np.zeros((8, 10, 12), np.uint8), np.array([0, 1] * 4)
+    np.savez(tmp_path / "i.npz", x=images, y=labels, classes=["cat", "dog"])
+    samples = load(tmp_path / "i.npz")
+    assert (samples.kind, samples.inputs.shape, samples.class_names) == ("images", (8, 10, 12, 1), ["cat", "dog"])
+    np.save(tmp_path / "e.npy", np.ones((8, 5)))
+    np.save(tmp_path / "e_labels.npy", labels)
+    assert load(tmp_path / "e.npy").kind == "embeddings"
+
+
+def test_floats_between_0_and_1_and_channels_first_become_bytes():
+    samples = load((np.full((8, 3, 16, 16), 0.5, np.float32), [0, 1] * 4))
+    assert samples.inputs.shape == (8, 16, 16, 3)
+    assert samples.inputs[0, 0, 0, 0] == 127
+
+
+def test_a_torch_data_set_is_read_sample_by_sample():
+    data = torch.utils.data.TensorDataset(torch.rand(8, 3, 16, 16), torch.tensor([0, 1] * 4))
+    assert load(data).kind == "images"
+
+
+def test_the_fingerprint_changes_with_data_and_labels_and_with_nothing_else():
+    inputs, labels = np.arange(40.0).reshape(8, 5), [0, 1] * 4
+    first = load((inputs, labels)).fingerprint()
+    assert load((inputs.copy(), list(labels))).fingerprint() == first
+    assert load((inputs + 1, labels)).fingerprint() != first
+    assert load((inputs, [1, 0] * 4)).fingerprint() != first
+
+
+@pytest.mark.parametrize(
+    ("frame", "options", "message"),
+    [
+        ({"x": [1.0] * 8, "y": ["a"] * 8}, {}, "one class only"),
+        ({"x": [1.0] * 8, "z": [0, 1] * 4}, {}, "which column is the label.* there are x, z"),
+        ({"x": [1.0] * 8, "y": [0, 1] * 4}, {"label": "why"}, "no column 'why'; there are x, y"),
+        ({"x": [1.0] * 8, "y": [0, 1, None, 1] * 2}, {}, "2 of 8 samples have no label"),
+        ({"x": [1.0] * 8, "y": list("abcdefgh")}, {}, "8 different values in 8 samples: they look like ids"),
+        ({"x": [1.0] * 8, "y": [0.5, 1.5] * 4}, {}, "fractions"),
+        ({"x": [1.0] * 8, "y": [[0, 1], [1]] * 4}, {}, "multi-label"),
+        ({"x": [1.0] * 8, "y": [0, 1] * 4}, {"where": "x"}, "must be COLUMN=VALUE"),
+        ({"x": [1.0] * 8, "y": [0, 1] * 4}, {"where": "x=7"}, "no rows where x=7"),
+        ({"x": [{"a": 1}] * 8, "y": [0, 1] * 4}, {}, "none of the columns x holds numbers"),
+    ],
+)
+def test_rows_that_cannot_be_scanned_are_refused(frame, options, message):
+    with pytest.raises(InputError, match=message):
+        load(pd.DataFrame(frame), **options)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.csv", b"x,label\n1,2,3\n", "cannot be read as CSV"),
+        ("a.csv", b"\xff\xfe\x00", "cannot be read as CSV|which column"),
+        ("a.csv", b"", "cannot be read as CSV"),
+        ("a.jsonl", b'{"x": 1}\n{oops', "cannot be read as JSON lines"),
+        ("a.parquet", b"PAR1", "cannot be read as Parquet"),
+        ("a.npz", b"PK nonsense", "cannot be read as arrays"),
+        ("a.npy", b"nonsense", "needs its labels beside it"),
+        ("a.xlsx", b"", "is none of"),
+    ],
+)
+def test_damaged_and_unknown_files_are_refused(tmp_path, name, content, message):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(InputError, match=message):
+        load(tmp_path / name)
+
+
+def test_nothing_there_and_no_images(tmp_path):
+    with pytest.raises(InputError, match="there is nothing at"):
+        load(tmp_path / "missing")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match="no images in class folders"):
+        load(tmp_path / "empty")
+    with pytest.raises(InputError, match="a int cannot be scanned"):
+        load(5)
+
+
+def corrupted(data, rng):
+    """A valid file with bytes changed, cut off or repeated."""
+    data = bytearray(data)
+    for _ in range(int(rng.integers(1, 4))):
+        at = int(rng.integers(0, max(len(data), 1)))
+        kind = rng.integers(0, 4)
+        if kind == 0:
+            data = data[:at]
+        elif kind == 1 and data:
+            data[at : at + 4] = rng.bytes(4)
+        elif kind == 2:
+            data = data[:at] + data[at // 2 :]
+        else:
+            data[at:at] = b'"\n,\x00{'
+    return bytes(data)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet", ".npz", "folder"])
+def test_corrupted_inputs_end_in_one_line_or_a_skipped_file(suffix, tmp_path, photos):
+    rng = np.random.default_rng(0)
+    frame, buffer = pd.DataFrame(ROWS), io.BytesIO()
+    if suffix == ".parquet":
+        frame.to_parquet(buffer)
+    elif suffix == ".npz":
+        np.savez(buffer, x=np.arange(40.0).reshape(8, 5), y=[0, 1] * 4)
+    text = frame.to_csv(index=False) if suffix == ".csv" else frame.to_json(orient="records", lines=True)
+    whole = picture() if suffix == "folder" else buffer.getvalue() or text.encode()
+    for number in range(200):
+        path = photos / "cat" / "0.png" if suffix == "folder" else tmp_path / f"{number}{suffix}"
+        path.write_bytes(corrupted(whole, rng))
+        message = ""
+        try:
+            load(photos if suffix == "folder" else path)
+        except InputError as error:
+            message = str(error)
+        assert "\n" not in message
