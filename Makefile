@@ -24,7 +24,7 @@ format: .venv/check
 	$(BIN)/ruff format
 	$(BIN)/ruff check --fix
 
-bench: .venv/test
+bench: .venv/bench
 	$(BIN)/python -m bench
 
 docs: .venv/core
@@ -41,6 +41,10 @@ clean:
 
 .venv/test: .venv/core
 	$(BIN)/python -m pip install --quiet -c constraints.txt --group test
+	touch $@
+
+.venv/bench: .venv/test
+	$(BIN)/python -m pip install --quiet -c constraints.txt --group bench
 	touch $@
 
 .venv/check: .venv/test
