@@ -53,15 +53,14 @@ def store(section: str, results: dict[str, Any], seconds: float) -> None:
 
 
 def commit() -> str:
-    """The commit that is checked out, marked where files differ from it."""
-    described = subprocess.run(
-        ["git", "describe", "--always", "--dirty", "--abbrev=12"],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=Path(__file__).parent,
-    )
-    return described.stdout.strip() or "unknown"
+    """The commit that is checked out, marked where the code differs from it."""
+    head = _git("rev-parse", "--short=12", "HEAD")
+    return f"{head}-dirty" if _git("status", "--porcelain", "--", "../src", "*.py") else head or "unknown"
+
+
+def _git(*words: str) -> str:
+    result = subprocess.run(["git", *words], capture_output=True, text=True, check=False, cwd=Path(__file__).parent)
+    return result.stdout.strip()
 
 
 if __name__ == "__main__":

@@ -39,7 +39,7 @@ CIFAR_SIZE = 10_000
 
 
 def main() -> None:
-    """Run what is missing, then print the table."""
+    """Run what is missing; `make docs` turns the results into docs/quality.md."""
     chosen = sys.argv[1:] or list(SETS)
     done = {(row["data"], row["rate"], row["seed"]) for row in results()}
     for name in chosen:
@@ -49,7 +49,6 @@ def main() -> None:
                     row = cell(name, rate, seed)
                     with RESULTS.open("a") as file:
                         file.write(json.dumps(row) + "\n")
-    print(table())
 
 
 def results() -> list[dict[str, Any]]:
@@ -178,24 +177,6 @@ SETS: dict[str, Callable[[Path, float, int], Source]] = {
     "trashnet": _trashnet,
     "cifar10": _cifar,
 }
-
-
-def table() -> str:
-    """The stored cells, mean over seeds, in Markdown: ours / cleanlab's."""
-    frame = pd.DataFrame(results())
-    if frame.empty:
-        return "nothing stored yet"
-    names = ("average_precision", "mcc", "precision", "recall", "f1", "flagged_share", "seconds")
-    titles = ("AP", "MCC", "precision", "recall", "F1", "flagged", "seconds")
-    lines = [f"| data | flipped | seeds | {' | '.join(titles)} |", f"|{'---|' * (len(titles) + 3)}"]
-    for (data, rate), cells in frame.groupby(["data", "rate"], sort=False):
-        values = []
-        for name in names:
-            ours, theirs = (np.mean([one[name] for one in cells[who]]) for who in ("undermargin", "cleanlab"))
-            form = "{:.0f}" if name == "seconds" else "{:.3f}"
-            values.append(f"{form.format(ours)} / {form.format(theirs)}")
-        lines.append(f"| {data} | {rate:.0%} | {len(cells)} | {' | '.join(values)} |")
-    return "\n".join(lines)
 
 
 if __name__ == "__main__":

@@ -25,9 +25,9 @@ class Batch:
         """Logit of the label: (batch, 1)."""
         return self.logits.gather(1, self.labels)
 
-    @cached_property
+    @property
     def others(self) -> Tensor:
-        """Logits with the label's own struck out: (batch, classes)."""
+        """Logits with the label's own struck out: (batch, classes). Large, so it is not kept."""
         return self.logits.scatter(1, self.labels, -torch.inf)
 
     @cached_property
@@ -36,14 +36,22 @@ class Batch:
         return self.assigned - self.others.amax(1, keepdim=True)
 
     @cached_property
-    def probabilities(self) -> Tensor:
-        """Softmax: (batch, classes)."""
-        return self.logits.softmax(1)
+    def _softmax(self) -> tuple[Tensor, Tensor, Tensor]:
+        """The label's probability, the largest one, and all with the label's set to 0, in one piece of memory."""
+        probabilities = self.logits.softmax(1)
+        confidence = probabilities.gather(1, self.labels)
+        largest = probabilities.amax(1, keepdim=True)
+        return confidence, largest, probabilities.scatter_(1, self.labels, 0)
 
-    @cached_property
+    @property
+    def confidence(self) -> Tensor:
+        """Probability of the label: (batch, 1)."""
+        return self._softmax[0]
+
+    @property
     def other_probabilities(self) -> Tensor:
         """Softmax with the label's own set to 0: (batch, classes)."""
-        return self.probabilities.scatter(1, self.labels, 0)
+        return self._softmax[2]
 
     @cached_property
     def rest(self) -> Tensor:
@@ -55,13 +63,8 @@ class Batch:
         """Cross-entropy: (batch, 1)."""
         # Each form keeps its digits where the other loses them: near 1 the label's probability is known by the rest,
         # near 0 by its distance from the largest, which cannot underflow.
-        largest = self.probabilities.amax(1, keepdim=True)
-        return torch.where(self.margin > 0, -torch.log1p(-self.rest), -self.margin - largest.log())
-
-    @cached_property
-    def confidence(self) -> Tensor:
-        """Probability of the label: (batch, 1)."""
-        return self.probabilities.gather(1, self.labels)
+        far = -self.margin - self._softmax[1].log()
+        return torch.where(self.margin > 0, -torch.log1p(-self.rest), far)
 
 
 def margin(batch: Batch) -> Tensor:
