@@ -76,11 +76,11 @@ def quality() -> str:
 
 QUALITY_TEXT = """# What scan finds
 
-Generated from `bench/quality.jsonl` (`make docs`). Real data, labels flipped uniformly by us, `undermargin scan` through
-the command line with its defaults; beside it confident learning from cleanlab on 5-fold cross-validated probabilities of
-the same network, trained as long. Each entry is ours / cleanlab's, mean over the seeds. Average precision (AP) judges the
-ranking, Matthews correlation (MCC) the flags; F1 rewards flagging everything when noise is high. Seconds are of one busy
-machine, one thread, and only their ratio means anything.
+Generated from `bench/quality.jsonl` (`make docs`). Real data, labels flipped uniformly by us, `undermargin scan`
+through the command line with its defaults; beside it confident learning from cleanlab on 5-fold cross-validated
+probabilities of the same network, trained as long. Each entry is ours / cleanlab's, mean over the seeds. Average
+precision (AP) judges the ranking, Matthews correlation (MCC) the flags; F1 rewards flagging everything when noise is
+high. Seconds are of one busy machine and one thread; ours include the start of the program.
 
 Run it again: `UNDERMARGIN_DATA=path python -m bench.quality`. Image sets are not in the table yet.
 """
