@@ -1,8 +1,15 @@
+import os
+
+# One thread for each test process and for what it starts: several workers share the cores.
+os.environ["OMP_NUM_THREADS"] = "1"
+
 import numpy as np
 import pytest
 import torch
 
 from undermargin import Run
+
+torch.set_num_threads(1)
 
 
 @pytest.fixture(autouse=True)

@@ -14,7 +14,7 @@ COMMANDS = ["demo", "scan", "identify", "methods"]
 
 
 def undermargin(*words):
-    return subprocess.run([sys.executable, "-m", "undermargin", *words], capture_output=True, text=True, timeout=300)
+    return subprocess.run([sys.executable, "-m", "undermargin", *words], capture_output=True, text=True, timeout=900)
 
 
 @pytest.mark.parametrize("command", COMMANDS)

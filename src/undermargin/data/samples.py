@@ -72,8 +72,8 @@ class Samples:
 def encode_labels(values: Sequence[Any], *, name: str = "the labels") -> tuple[Labels, list[str]]:
     """Class numbers and names from strings, whole numbers or booleans.
 
-    >>> encode_labels(["dog", "cat", "dog"])
-    (array([1, 0, 1]), ['cat', 'dog'])
+    >>> encode_labels(["dog", "cat", "dog", "dog"])
+    (array([1, 0, 1, 1]), ['cat', 'dog'])
     """
     array = np.asarray(values, dtype=object)
     missing = sum(value is None or value != value or value == "" for value in array)
