@@ -12,6 +12,7 @@ import torch
 from PIL import Image
 
 from undermargin.data.pictures import decode
+from undermargin.data.samples import Reading
 from undermargin.data.source import load
 from undermargin.errors import InputError
 
@@ -129,7 +130,7 @@ def test_rows_of_text(tmp_path, suffix):
 def test_columns_may_be_named_and_rows_chosen(tmp_path):
     frame = pd.DataFrame({"a b": ROWS["text"], "kind": [1, 0] * 4, "split": ["train"] * 6 + ["test"] * 2})
     frame.to_csv(tmp_path / "d.csv", index=False)
-    samples = load(tmp_path / "d.csv", label="kind", text="a b", where="split=train")
+    samples = load(tmp_path / "d.csv", Reading(label="kind", text="a b", where="split=train"))
     assert (len(samples), samples.class_names, samples.kind) == (6, ["0", "1"], "text")
 
 
@@ -217,7 +218,7 @@ def test_the_fingerprint_changes_with_data_and_labels_and_with_nothing_else():
 )
 def test_rows_that_cannot_be_scanned_are_refused(frame, options, message):
     with pytest.raises(InputError, match=message):
-        load(pd.DataFrame(frame), **options)
+        load(pd.DataFrame(frame), Reading(**options))
 
 
 @pytest.mark.parametrize(

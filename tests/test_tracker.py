@@ -525,7 +525,7 @@ def test_a_state_of_other_settings_or_a_damaged_file_is_refused(tmp_path):
         Tracker(3).load_state_dict(Tracker(4).state_dict())
     path = tmp_path / "tracker.safetensors"
     path.write_bytes(b"nonsense")
-    with pytest.raises(InputError, match="not a tracker's file"):
+    with pytest.raises(InputError, match="does not hold what was saved here"):
         Tracker.load(path)
 
 

@@ -1,7 +1,6 @@
 """The whole procedure on real digits with labels flipped on purpose: what is found, what is missed."""
 
 import hashlib
-import platform
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
@@ -13,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-import undermargin
 from undermargin import metrics, noise
 from undermargin.data.digits import NUM_CLASSES, Digits, load_digits
 from undermargin.files import append_line, save_tensors
@@ -23,6 +21,7 @@ from undermargin.identify import identify
 from undermargin.models.small import small_cnn
 from undermargin.retrain import retrain
 from undermargin.run import Run
+from undermargin.scan import environment
 from undermargin.tracker import Tracker
 from undermargin.training.augmentation import augmentation
 from undermargin.training.network import Budget, Training, build, predict
@@ -155,11 +154,5 @@ def _config(digits: Digits, labels: npt.NDArray[np.int64], rate: float, seed: in
         "model": "small_cnn",
         "budget": asdict(budget),
         "procedure": asdict(Procedure.paper),
-        "versions": {
-            "undermargin": undermargin.__version__,
-            "python": platform.python_version(),
-            "torch": torch.__version__,
-            "numpy": np.__version__,
-        },
-        "num_threads": torch.get_num_threads(),
+        **environment(),
     }

@@ -77,7 +77,8 @@ class Epoch:
         batch = Batch(logits, labels.unsqueeze(1).clamp(0, self.num_outputs - 1))
         if self.looks_like_probabilities is None and len(logits) >= TELLING_ROWS:
             self.looks_like_probabilities = _sum_to_one(batch.logits)
-        values = torch.cat([*(SIGNALS[signal](batch) for signal in self.signals), torch.ones_like(batch.margin)], 1)
+        signals = [SIGNALS[signal](batch) for signal in self.signals]
+        values = signals[0] if len(signals) == 1 else torch.cat(signals, 1)
         if self.suggestions is not None or "logits" in self.tensors:
             self._add_rivals(batch, self._rows(batch.margin, labels, indices))
         self._signals.append((values.to(self.tensors["sums"].dtype), labels, indices))
@@ -94,7 +95,8 @@ class Epoch:
     def _add_signals(self) -> None:
         if self._signals:
             values, labels, indices = _joined(self._signals)
-            _add_rows(self.tensors["sums"], self._rows(values[:, :1], labels, indices), values)
+            rows = self._rows(values[:, :1], labels, indices)
+            _add_rows(self.tensors["sums"], rows, torch.cat((values, torch.ones_like(values[:, :1])), 1))
 
     def _rows(self, margin: Tensor, labels: Tensor, indices: Tensor) -> Tensor:
         """Where each observation goes: its sample's row, or the spare row that says what is wrong with it."""

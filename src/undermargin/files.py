@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from undermargin.errors import InputError
+
 
 @contextmanager
 def replacing(path: str | Path) -> Iterator[Path]:
@@ -26,6 +28,18 @@ def append_line(path: Path, value: Any) -> None:
     """Add a line to a JSON-lines file."""
     with path.open("a") as file:
         file.write(json.dumps(value) + "\n")
+
+
+def load_tensors(path: str | Path) -> tuple[Any, dict[str, Any]]:
+    """What `save_tensors` wrote: the text about them, read as JSON, and the tensors."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, "pt") as file:
+            about = json.loads(file.metadata()["undermargin"])
+            return about, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
+    except (OSError, SafetensorError, KeyError, TypeError) as error:
+        raise InputError(f"{path} does not hold what was saved here: {error}") from None
 
 
 def save_tensors(path: str | Path, tensors: Mapping[str, Any], *, about: str = "{}") -> None:

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 import undermargin
-from undermargin.data.samples import Samples
+from undermargin.data.samples import Reading, Samples
 from undermargin.data.source import load
 from undermargin.errors import FolderError
 from undermargin.files import append_line
@@ -77,7 +77,7 @@ def scan(
     each fold; otherwise a network is chosen from the data's kind and size.
     """
     started = time.perf_counter()
-    samples = load(source, label=label, text=text, image=image, where=where)
+    samples = load(source, Reading(label=label, text=text, image=image, where=where))
     chosen = plan(samples, epochs=epochs)
     folder = Folder(out)
     with folder.locked():
@@ -154,6 +154,17 @@ def _claim(
         "budget": asdict(chosen.budget),
         "procedure": asdict(procedure),
         "seed": seed,
+        **environment(),
+    }
+    if (folder / "config.json").is_file():
+        _compare(folder.read_json("config.json"), config, folder)
+    else:
+        folder.write_json("config.json", config)
+
+
+def environment() -> dict[str, Any]:
+    """What else the numbers depend on: versions and the number of threads."""
+    return {
         "versions": {
             "undermargin": undermargin.__version__,
             "python": platform.python_version(),
@@ -162,10 +173,6 @@ def _claim(
         },
         "num_threads": torch.get_num_threads(),
     }
-    if (folder / "config.json").is_file():
-        _compare(folder.read_json("config.json"), config, folder)
-    else:
-        folder.write_json("config.json", config)
 
 
 def _compare(before: dict[str, Any], now: dict[str, Any], folder: Folder) -> None:

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from undermargin.epoch import Epoch
 from undermargin.errors import InputError, NotMergedError, ObservationError, UndermarginWarning
-from undermargin.files import save_tensors
+from undermargin.files import load_tensors, save_tensors
 from undermargin.folds import Fold
 from undermargin.observations import Ids, as_indices, as_labels, as_logits
 from undermargin.ranks import device_of_ranks, max_over_ranks, num_ranks, rank
@@ -218,14 +218,7 @@ class Tracker:
     @classmethod
     def load(cls, path: str | Path, **unsaved: Any) -> "Tracker":
         """Read what `save` wrote; `ids=` and `trajectories=` are not part of it and can be given again."""
-        from safetensors import SafetensorError, safe_open
-
-        try:
-            with safe_open(path, "pt") as file:
-                about = json.loads(file.metadata()["undermargin"])
-                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
-        except (OSError, SafetensorError, KeyError, TypeError) as error:
-            raise InputError(f"{path} is not a tracker's file: {error}") from None
+        about, tensors = load_tensors(path)
         settings = about["settings"]
         tracker = cls(settings.pop("num_samples"), settings.pop("scores"), **settings, **unsaved)
         tracker.load_state_dict(about | tensors | {"settings": tracker._settings()})

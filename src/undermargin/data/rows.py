@@ -11,7 +11,7 @@ import pyarrow.csv as csv
 import pyarrow.parquet as pq
 
 from undermargin.data.pictures import MAX_SKIPPED_SHARE, choose_size, decode, shorter_side
-from undermargin.data.samples import Columns, Samples, encode_labels
+from undermargin.data.samples import Columns, Reading, Samples, encode_labels
 from undermargin.errors import InputError
 
 FORMATS = {".csv": "CSV", ".tsv": "TSV", ".jsonl": "JSON lines", ".ndjson": "JSON lines", ".parquet": "Parquet"}
@@ -23,31 +23,14 @@ MAX_CATEGORIES = 1000  # a text column with more different values is prose, not 
 WORDS_OF_PROSE = 3  # on average; fewer and it is a name
 
 
-def load_rows(
-    path: Path,
-    *,
-    label: str | None = None,
-    text: str | None = None,
-    image: str | None = None,
-    where: str | None = None,
-    image_size: int | None = None,
-) -> Samples:
+def load_rows(path: Path, reading: Reading) -> Samples:
     """Read a file of rows; columns that were not named are guessed where that is obvious, and it is said so."""
-    found = {"path": str(path), "format": FORMATS[path.suffix.lower()]}
-    return from_table(read_table(path), found, label=label, text=text, image=image, where=where, image_size=image_size)
+    return from_table(read_table(path), reading, {"path": str(path), "format": FORMATS[path.suffix.lower()]})
 
 
-def from_table(
-    table: pa.Table,
-    found: dict[str, Any],
-    *,
-    label: str | None = None,
-    text: str | None = None,
-    image: str | None = None,
-    where: str | None = None,
-    image_size: int | None = None,
-) -> Samples:
+def from_table(table: pa.Table, reading: Reading, found: dict[str, Any]) -> Samples:
     """Samples of a table in memory."""
+    label, text, image, where = reading.label, reading.text, reading.image, reading.where
     for name in (label, text, image):
         if name is not None and name not in table.column_names:
             raise InputError(f"there is no column {name!r}; there are {', '.join(table.column_names)}")
@@ -62,7 +45,7 @@ def from_table(
     image_column = image or _image_column(rest)
     if image_column and text is None:
         found |= {"image": image_column}
-        return _images(rest[image_column], labels, class_names, ids, found, image_size)
+        return _images(rest[image_column], labels, class_names, ids, found, reading.image_size)
     text_column = text or _text_column(rest)
     if text_column:
         found["text"] = text_column

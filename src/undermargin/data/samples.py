@@ -16,6 +16,17 @@ Labels = npt.NDArray[np.int64]
 ID_LIKE_SHARE = 0.5  # of distinct labels among the samples: then they are names of samples, not of classes
 
 
+@dataclass(frozen=True)
+class Reading:
+    """How a source is to be read, where that is not plain from looking at it."""
+
+    label: str | None = None  # names of columns
+    text: str | None = None
+    image: str | None = None
+    where: str | None = None  # COLUMN=VALUE: these rows only
+    image_size: int | None = None  # a side, in pixels
+
+
 @dataclass(frozen=True, eq=False)
 class Columns:
     """A table's features: numbers with nan where missing, and categories as codes with 0 for missing."""

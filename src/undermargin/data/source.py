@@ -8,23 +8,15 @@ import numpy as np
 from undermargin.data.arrays import from_arrays, load_arrays
 from undermargin.data.class_folders import is_class_folders, load_class_folders
 from undermargin.data.rows import FORMATS, from_table, load_rows
-from undermargin.data.samples import Samples
+from undermargin.data.samples import Reading, Samples
 from undermargin.errors import InputError
 
 ARRAYS = (".npz", ".npy")
 
 
-def load(
-    source: Any,
-    *,
-    label: str | None = None,
-    text: str | None = None,
-    image: str | None = None,
-    where: str | None = None,
-    image_size: int | None = None,
-) -> Samples:
+def load(source: Any, reading: Reading | None = None) -> Samples:
     """Samples from a path, or from what is in memory: (inputs, labels), a frame, a table, a data set."""
-    columns = {"label": label, "text": text, "image": image, "where": where}
+    reading = reading or Reading()
     if isinstance(source, Samples):
         return source
     if isinstance(source, (str, Path)):
@@ -32,47 +24,45 @@ def load(
         if not path.exists():
             raise InputError(f"there is nothing at {path}")
         if path.is_dir():
-            return _load_folder(path, columns, image_size)
-        return _load_file(path, columns, image_size)
-    return _from_memory(source, columns, image_size)
+            return _load_folder(path, reading)
+        return _load_file(path, reading)
+    return _from_memory(source, reading)
 
 
-def _load_folder(path: Path, columns: dict[str, str | None], image_size: int | None) -> Samples:
+def _load_folder(path: Path, reading: Reading) -> Samples:
     if (path / "dataset_info.json").is_file():
         import datasets
 
-        return _from_memory(datasets.load_from_disk(str(path)), columns, image_size, {"path": str(path)})
+        return _from_memory(datasets.load_from_disk(str(path)), reading, {"path": str(path)})
     files = [file for file in path.iterdir() if file.suffix.lower() == ".parquet"]
     if files and not is_class_folders(path):
         if len(files) > 1:
             raise InputError(f"{path} holds {len(files)} Parquet files; name one of them")
-        return _load_file(files[0], columns, image_size)
-    return load_class_folders(path, image_size=image_size)
+        return _load_file(files[0], reading)
+    return load_class_folders(path, image_size=reading.image_size)
 
 
-def _load_file(path: Path, columns: dict[str, str | None], image_size: int | None) -> Samples:
+def _load_file(path: Path, reading: Reading) -> Samples:
     suffix = path.suffix.lower()
     if suffix in FORMATS:
-        return load_rows(path, **columns, image_size=image_size)
+        return load_rows(path, reading)
     if suffix in ARRAYS:
         return load_arrays(path)
     raise InputError(f"{path.name} is none of {', '.join((*FORMATS, *ARRAYS))}, nor a folder of class folders")
 
 
-def _from_memory(
-    source: Any, columns: dict[str, str | None], image_size: int | None, found: dict[str, Any] | None = None
-) -> Samples:
+def _from_memory(source: Any, reading: Reading, found: dict[str, Any] | None = None) -> Samples:
     import pyarrow as pa
 
     found = (found or {}) | {"format": type(source).__name__}
     if isinstance(source, tuple) and len(source) == 2:
         return from_arrays(*source, found)
     if isinstance(source, pa.Table):
-        return from_table(source, found, **columns, image_size=image_size)
+        return from_table(source, reading, found)
     if type(source).__module__.startswith("pandas"):
-        return from_table(pa.Table.from_pandas(source, preserve_index=False), found, **columns, image_size=image_size)
+        return from_table(pa.Table.from_pandas(source, preserve_index=False), reading, found)
     if type(source).__module__.startswith("datasets"):
-        samples = from_table(source.with_format("arrow")[:], found, **columns, image_size=image_size)
+        samples = from_table(source.with_format("arrow")[:], reading, found)
         feature = source.features.get(samples.found["label"])
         names = getattr(feature, "names", None)  # a ClassLabel knows what its numbers are called
         if names:

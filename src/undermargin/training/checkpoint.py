@@ -5,8 +5,7 @@ from pathlib import Path
 
 from torch import Tensor
 
-from undermargin.errors import InputError
-from undermargin.files import save_tensors
+from undermargin.files import load_tensors, save_tensors
 from undermargin.tracker import Tracker
 from undermargin.training.network import Training
 
@@ -23,14 +22,7 @@ def save_checkpoint(path: Path, training: Training, tracker: Tracker) -> None:
 
 def load_checkpoint(path: Path, training: Training, tracker: Tracker) -> None:
     """Go on from what `save_checkpoint` wrote."""
-    from safetensors import SafetensorError, safe_open
-
-    try:
-        with safe_open(path, "pt") as file:
-            about = json.loads(file.metadata()["undermargin"])
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
-    except (OSError, SafetensorError, KeyError, TypeError) as error:
-        raise InputError(f"{path} is not a checkpoint: {error}; take it away to train anew") from None
+    about, tensors = load_tensors(path)
     watched = {name.removeprefix(TRACKER): value for name, value in tensors.items() if name.startswith(TRACKER)}
     tracker.load_state_dict(about | watched)
     training.load({name: value for name, value in tensors.items() if not name.startswith(TRACKER)})
