@@ -102,7 +102,6 @@ class ScanDisplay:
         self.task = self.bar.add_task("fold 0", total=None, speed="starting", visible=False)
 
     def __enter__(self) -> "ScanDisplay":
-        self.bar.start()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -120,6 +119,7 @@ class ScanDisplay:
         if found.get("empty_classes"):
             self.console.print(f"[yellow]classes without images:[/] {escape(', '.join(found['empty_classes']))}")
         self.console.print(f"[dim]{chosen.model}, 2 x {chosen.budget.epochs} epochs[/]")
+        self.bar.start()
         self.bar.update(self.task, total=2 * chosen.budget.epochs, visible=True)
 
     def epoch(self, progress: "ScanProgress") -> None:
