@@ -4,13 +4,16 @@ What guards and sums cost is the number of small operations, not their size. So 
 until they are worth a signal, and signals wait until they are worth a sum; most steps only copy their batch.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from undermargin.signals import SIGNALS, Batch, width
 from undermargin.suggestions import Suggestions
+from undermargin.trajectories import Trajectories
 
 BUFFER = 1 << 16  # numbers that wait together: few enough for a cache, enough to hide the cost of an operation
 BLOCK = 1 << 16  # samples handled together when an epoch ends
@@ -126,6 +129,21 @@ class Epoch:
         """Mean logits of the chosen samples, nan where not seen: (chosen, outputs)."""
         sums = self.tensors["logits"][:-1]
         return sums[:, :-1] / sums[:, -1:]
+
+    def record(self, trajectories: Trajectories, number: int) -> None:
+        """Write this epoch's means block by block, and the chosen samples' logits."""
+        recorded = [column for column, wide in enumerate(self.widths) if wide == 1]
+        signals = [self.signals[column] for column in recorded]
+
+        def blocks() -> Iterator[tuple[slice, npt.NDArray[np.float32]]]:
+            for rows in self.blocks():
+                means = self.means(rows)[0]
+                yield rows, torch.cat([means[column] for column in recorded], 1).cpu().numpy()
+
+        trajectories.describe(signals, self.num_samples)
+        trajectories.write(number, (self.num_samples, len(signals)), blocks())
+        if len(trajectories.logits_of):
+            trajectories.write_logits(number, self.logits().cpu().numpy())
 
     def clear(self) -> None:
         """Start anew."""

@@ -7,13 +7,15 @@ Every reduction is three small methods over its own tensors, one row a sample: `
 `follow` appends a later training's epochs, `values` gives the scores.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Protocol
 
 import torch
 from torch import Tensor
+
+from undermargin.errors import InputError
 
 
 class Reduction(Protocol):
@@ -195,3 +197,14 @@ SCORES: Mapping[str, Score] = MappingProxyType(
         "wrong_events": Score("correct", Wrong, "minus the epochs predicted wrongly", "Toneva et al. 2019"),
     }
 )
+
+
+def check_names(scores: Sequence[str]) -> tuple[str, ...]:
+    """Names of rows, after making sure that there are such rows."""
+    names = (scores,) if isinstance(scores, str) else tuple(scores)
+    for name in names:
+        if name not in SCORES:
+            raise InputError(f"there is no score {name!r}; choose from {', '.join(SCORES)}")
+    if not names:
+        raise InputError("scores is empty; name at least one, such as 'aum'")
+    return names

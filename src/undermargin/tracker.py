@@ -2,7 +2,7 @@
 
 import json
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +11,13 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from undermargin.epoch import Epoch
 from undermargin.errors import InputError, NotMergedError, ObservationError, UndermarginWarning
 from undermargin.files import load_tensors, save_tensors
 from undermargin.folds import Fold
 from undermargin.observations import Ids, as_indices, as_labels, as_logits
 from undermargin.ranks import device_of_ranks, max_over_ranks, num_ranks, rank
 from undermargin.run import Run
-from undermargin.scores import SCORES
+from undermargin.scores import SCORES, check_names
 from undermargin.state import State
 from undermargin.trajectories import Trajectories
 
@@ -64,7 +63,7 @@ class Tracker:
             )
         if trajectories is not None:
             trajectories.check(num_samples)
-        self.score_names = _check_names(scores)
+        self.score_names = check_names(scores)
         self.num_samples = num_samples
         self.skip_epochs = skip_epochs
         self.until_epoch = until_epoch
@@ -96,7 +95,7 @@ class Tracker:
         self.reduce()
         if self._state is not None:
             if self.trajectories is not None and rank() == 0:
-                _record(self.trajectories, self._state.open, self.epoch)
+                self._state.open.record(self.trajectories, self.epoch)
             if self._counts():
                 self._state.end_epoch()
             else:
@@ -287,29 +286,3 @@ _ADVICE = {
     "label too large": "Labels must be below the number of outputs; with threshold samples the network needs one more",
     "index out of range": "Indices are positions 0..n-1 in the training set; was n smaller than the data set?",
 }
-
-
-def _check_names(scores: Sequence[str]) -> tuple[str, ...]:
-    names = (scores,) if isinstance(scores, str) else tuple(scores)
-    for name in names:
-        if name not in SCORES:
-            raise InputError(f"there is no score {name!r}; choose from {', '.join(SCORES)}")
-    if not names:
-        raise InputError("scores is empty; name at least one, such as 'aum'")
-    return names
-
-
-def _record(trajectories: Trajectories, epoch: Epoch, number: int) -> None:
-    """Write an epoch's means block by block, and the chosen samples' logits."""
-
-    def blocks() -> Iterator[tuple[slice, Array]]:
-        for rows in epoch.blocks():
-            means = epoch.means(rows)[0]
-            yield rows, torch.cat([means[column] for column in recorded], 1).cpu().numpy()
-
-    recorded = [column for column, wide in enumerate(epoch.widths) if wide == 1]
-    signals = [epoch.signals[column] for column in recorded]
-    trajectories.describe(signals, epoch.num_samples)
-    trajectories.write(number, (epoch.num_samples, len(signals)), blocks())
-    if len(trajectories.logits_of):
-        trajectories.write_logits(number, epoch.logits().cpu().numpy())
