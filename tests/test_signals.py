@@ -27,7 +27,7 @@ def test_hand_worked_probabilities():
     assert one("loss", logits, 2) == pytest.approx([np.log(2)])
     assert one("probability_margin", logits, 0) == pytest.approx([-0.25])
     assert one("el2n", logits, 2) == pytest.approx([np.sqrt(0.25 + 2 / 16)])
-    assert one("split_probabilities", logits, 1) == pytest.approx([0.25, 0.25, 0, 0.5])
+    assert one("other_probabilities", logits, 1) == pytest.approx([0.25, 0, 0.5])
 
 
 @pytest.mark.parametrize("name", ["margin", "loss", "confidence", "probability_margin", "correct", "el2n"])

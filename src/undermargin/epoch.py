@@ -11,7 +11,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from undermargin.signals import SIGNALS, Batch, width
+from undermargin.signals import SIGNALS, WIDE, Batch
 from undermargin.suggestions import Suggestions
 from undermargin.trajectories import Trajectories
 
@@ -40,12 +40,15 @@ class Epoch:
         dtype: torch.dtype = torch.float32,
     ) -> None:
         self.num_samples = num_samples
-        self.signals = tuple(dict.fromkeys(("margin", *signals)))  # the margin comes first: it tells what is finite
+        # the margin comes first: it tells what is finite; the wide signal last, for it has a tensor of its own
+        self.narrow = tuple(dict.fromkeys(("margin", *(name for name in signals if name != WIDE))))
+        self.signals = (*self.narrow, WIDE) if WIDE in signals else self.narrow
         self.num_outputs = num_outputs
         self.suggestions = suggestions
-        self.widths = [width(signal, num_outputs) for signal in self.signals]
         rows = num_samples + len(SPARE_ROWS)
-        self.tensors = {"sums": torch.zeros(rows, sum(self.widths) + 1, dtype=dtype, device=device)}
+        self.tensors = {"sums": torch.zeros(rows, len(self.narrow) + 1, dtype=dtype, device=device)}
+        if WIDE in self.signals:
+            self.tensors[WIDE] = torch.zeros(rows, num_outputs, dtype=dtype, device=device)
         if logits_of is not None:
             self.tensors["logits"] = torch.zeros(len(logits_of) + 1, num_outputs + 1, dtype=dtype, device=device)
             self.slots = torch.full((rows,), len(logits_of), dtype=torch.int32, device=device)
@@ -80,15 +83,18 @@ class Epoch:
         batch = Batch(logits, labels.unsqueeze(1).clamp(0, self.num_outputs - 1))
         if self.looks_like_probabilities is None and len(logits) >= TELLING_ROWS:
             self.looks_like_probabilities = _sum_to_one(batch.logits)
-        signals = [SIGNALS[signal](batch) for signal in self.signals]
+        signals = [SIGNALS[signal](batch) for signal in self.narrow]
         values = signals[0] if len(signals) == 1 else torch.cat(signals, 1)
-        if self.suggestions is not None or "logits" in self.tensors:
-            self._add_rivals(batch, self._rows(batch.margin, labels, indices))
+        if self.suggestions is not None or len(self.tensors) > 1:
+            self._add_wide(batch, self._rows(batch.margin, labels, indices))
         self._signals.append((values.to(self.tensors["sums"].dtype), labels, indices))
         if len(self._signals) * values.numel() >= BUFFER:
             self._add_signals()
 
-    def _add_rivals(self, batch: Batch, rows: Tensor) -> None:
+    def _add_wide(self, batch: Batch, rows: Tensor) -> None:
+        """Add at once what would be too large to wait."""
+        if WIDE in self.tensors:
+            self.tensors[WIDE].index_add_(0, rows, batch.other_probabilities.to(self.tensors[WIDE].dtype))
         if self.suggestions is not None:
             self.suggestions.update(rows, batch.others, batch.assigned)
         if "logits" in self.tensors:
@@ -119,7 +125,10 @@ class Epoch:
         """Mean of every signal, (rows, width) each, and who was seen: (rows,) bool. Unseen samples are nan."""
         sums = self.tensors["sums"][rows]
         count = sums[:, -1:]
-        return list(torch.split(sums[:, :-1] / count, self.widths, 1)), count[:, 0] > 0
+        means = list(torch.split(sums[:, :-1] / count, 1, 1))
+        if WIDE in self.tensors:
+            means.append(self.tensors[WIDE][rows] / count)
+        return means, count[:, 0] > 0
 
     def losses(self) -> Tensor:
         """How many observations went to each spare row: (spare rows,)."""
@@ -132,16 +141,14 @@ class Epoch:
 
     def record(self, trajectories: Trajectories, number: int) -> None:
         """Write this epoch's means block by block, and the chosen samples' logits."""
-        recorded = [column for column, wide in enumerate(self.widths) if wide == 1]
-        signals = [self.signals[column] for column in recorded]
 
         def blocks() -> Iterator[tuple[slice, npt.NDArray[np.float32]]]:
             for rows in self.blocks():
-                means = self.means(rows)[0]
-                yield rows, torch.cat([means[column] for column in recorded], 1).cpu().numpy()
+                sums = self.tensors["sums"][rows]
+                yield rows, (sums[:, :-1] / sums[:, -1:]).cpu().numpy()
 
-        trajectories.describe(signals, self.num_samples)
-        trajectories.write(number, (self.num_samples, len(signals)), blocks())
+        trajectories.describe(self.narrow, self.num_samples)
+        trajectories.write(number, (self.num_samples, len(self.narrow)), blocks())
         if len(trajectories.logits_of):
             trajectories.write_logits(number, self.logits().cpu().numpy())
 

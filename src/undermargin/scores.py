@@ -50,11 +50,11 @@ class Mean:
 
 
 class Margin(Mean):
-    """The margin of the mean: first column minus the largest of the rest, after averaging."""
+    """The margin of the averaged probabilities: the label's, which is what others leave, minus the largest other."""
 
     def values(self, epochs: Tensor) -> Tensor:
-        total = self.tensors["total"]
-        return (total[:, 0] - total[:, 1:].amax(1)) / epochs
+        others = self.tensors["total"]
+        return 1 - (others.sum(1) + others.amax(1)) / epochs
 
 
 class Last:
@@ -176,7 +176,7 @@ SCORES: Mapping[str, Score] = MappingProxyType(
         "mean_loss": Score("loss", Mean, "minus the mean loss", "Gui et al. 2021", sign=-1),
         "probability_margin": Score("probability_margin", Mean, "mean margin between probabilities", "Jia et al. 2023"),
         "averaged_margin": Score(
-            "split_probabilities", Margin, "margin of the averaged probabilities", "Northcutt et al. 2021"
+            "other_probabilities", Margin, "margin of the averaged probabilities", "Northcutt et al. 2021"
         ),
         "confidence": Score("confidence", Mean, "mean probability of the label", "Swayamdipta et al. 2020"),
         "variability": Score(

@@ -99,19 +99,21 @@ def el2n(batch: Batch) -> Tensor:
     return torch.hypot(others, batch.rest)
 
 
-def split_probabilities(batch: Batch) -> Tensor:
-    """Probability of the label, then those of all classes with the label's set to 0: (batch, 1 + classes)."""
-    return torch.cat((batch.confidence, batch.other_probabilities), 1)
+def other_probabilities(batch: Batch) -> Tensor:
+    """Probabilities of all classes with the label's set to 0: (batch, classes)."""
+    return batch.other_probabilities
 
+
+WIDE = "other_probabilities"  # the one signal of several numbers a sample
 
 SIGNALS: Mapping[str, Callable[[Batch], Tensor]] = MappingProxyType(
     {
         signal.__name__: signal
-        for signal in (margin, loss, confidence, probability_margin, correct, el2n, split_probabilities)
+        for signal in (margin, loss, confidence, probability_margin, correct, el2n, other_probabilities)
     }
 )
 
 
 def width(signal: str, num_outputs: int) -> int:
     """How many numbers a signal gives for one sample."""
-    return 1 + num_outputs if signal == "split_probabilities" else 1
+    return num_outputs if signal == WIDE else 1
