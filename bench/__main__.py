@@ -27,19 +27,19 @@ def main() -> None:
     arguments = parser.parse_args()
     for name in arguments.sections:
         print(f"\n{name}\n{'-' * len(name)}")
-        started = time.perf_counter()
+        started, code = time.perf_counter(), commit()  # before: the tree may move on during a long run
         results = SECTIONS[name]()
         if arguments.store:
-            store(name, results, time.perf_counter() - started)
+            store(name, results, time.perf_counter() - started, code)
 
 
-def store(section: str, results: dict[str, Any], seconds: float) -> None:
+def store(section: str, results: dict[str, Any], seconds: float, code: str) -> None:
     """Append one line that says what was measured, with what, and at which commit."""
     line = {
         "section": section,
         "results": results,
         "seconds": round(seconds, 1),
-        "commit": commit(),
+        "commit": code,
         "versions": {
             "undermargin": undermargin.__version__,
             "python": platform.python_version(),

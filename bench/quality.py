@@ -58,6 +58,7 @@ def results() -> list[dict[str, Any]]:
 
 def cell(name: str, rate: float, seed: int) -> dict[str, Any]:
     """Flip, scan through the command line, and let confident learning try the same."""
+    code = commit()  # before: the tree may move on during a long cell
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         source, is_flipped, options = SETS[name](folder, rate, seed)
@@ -70,7 +71,7 @@ def cell(name: str, rate: float, seed: int) -> dict[str, Any]:
         theirs = confident_learning(load(source), is_flipped, seed)
     row = {"data": name, "rate": rate, "seed": seed, "undermargin": ours, "cleanlab": theirs}
     print(name, rate, seed, {key: (round(ours[key], 3), round(theirs[key], 3)) for key in ours}, flush=True)
-    return row | {"commit": commit(), "num_threads": torch.get_num_threads(), "torch": torch.__version__}
+    return row | {"commit": code, "num_threads": torch.get_num_threads(), "torch": torch.__version__}
 
 
 def confident_learning(samples: Samples, is_flipped: Any, seed: int) -> dict[str, float]:
