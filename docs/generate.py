@@ -118,8 +118,10 @@ def _digits(line: dict[str, Any]) -> str:
         if not row["rate"]:
             spans[:2] = ["", ""]
         rows.append(f"| {row['rate']:.0%} | {row['epochs']} | {' | '.join(spans)} |")
-    return "\n".join(rows) + f"\n\nWorst to best of five seeds; commit `{line['commit']}`. The network and the number of epochs were\n"
-        "chosen on these same seeds, after some two dozen other settings: expect a little less on new ones.\n"
+    return "\n".join(rows) + (
+        f"\n\nWorst to best of five seeds; commit `{line['commit']}`. The network and the number of epochs were chosen on\n"
+        "these same seeds, after some two dozen other settings: expect a little less on new ones.\n"
+    )
 
 
 def _span(values: list[float]) -> str:
