@@ -88,8 +88,7 @@ alone when there are two classes, flag too much.
 
 Read it with care: the rule behind `auto` and the lengths of training were settled while looking at seed 0 of these
 very sets, cleanlab's numbers beside them, so this is no test on unseen data; cleanlab ran with its defaults, and the
-network was
-chosen for scan. Commits marked dirty were run while other parts of the code were being changed.
+network was chosen for scan. Commits marked dirty were run while other parts of the code were being changed.
 
 Run it again: `UNDERMARGIN_DATA=path python -m bench.quality`. Image sets are not in the table yet.
 """
@@ -119,7 +118,7 @@ def _digits(line: dict[str, Any]) -> str:
             spans[:2] = ["", ""]
         rows.append(f"| {row['rate']:.0%} | {row['epochs']} | {' | '.join(spans)} |")
     return "\n".join(rows) + (
-        f"\n\nWorst to best of five seeds; commit `{line['commit']}`. The network and the number of epochs were chosen on\n"
+        f"\n\nWorst to best of five seeds; commit `{line['commit']}`. The network and the epochs were chosen on\n"
         "these same seeds, after some two dozen other settings: expect a little less on new ones.\n"
     )
 
