@@ -3,11 +3,15 @@
 import io
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from undermargin.errors import InputError
+
+if TYPE_CHECKING:
+    from PIL import Image
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif")
 SIZES = (32, 64)  # a side, in pixels; larger photos are made smaller
@@ -16,7 +20,14 @@ LOOKED_AT = 64  # images whose size is looked at before choosing one
 
 
 def decode(data: bytes, size: int) -> npt.NDArray[np.uint8]:
-    """Pixels (size, size, 3) of the first frame, upright, without transparency; an unreadable image is an error."""
+    """Pixels (size, size, 3) of an image, its middle cut out where it is not square."""
+    from PIL import Image, ImageOps
+
+    return np.asarray(ImageOps.fit(open_image(data), (size, size), Image.Resampling.BILINEAR))
+
+
+def open_image(data: bytes) -> "Image.Image":
+    """The first frame, upright, in RGB, without transparency; an unreadable image is an error."""
     from PIL import Image, ImageOps, UnidentifiedImageError
 
     try:
@@ -26,12 +37,11 @@ def decode(data: bytes, size: int) -> npt.NDArray[np.uint8]:
             if upright.mode in ("RGBA", "LA", "PA") or "transparency" in upright.info:
                 paper = Image.new("RGBA", upright.size, "white")
                 upright = Image.alpha_composite(paper, upright.convert("RGBA"))
-            pixels = ImageOps.fit(upright.convert("RGB"), (size, size), Image.Resampling.BILINEAR)
+            return upright.convert("RGB")
     except UnidentifiedImageError:
         raise InputError("not an image") from None
     except (OSError, ValueError, SyntaxError, EOFError, Image.DecompressionBombError, MemoryError) as error:
         raise InputError(f"damaged image: {' '.join(str(error).split())}") from None
-    return np.asarray(pixels)
 
 
 def common_size(files: Sequence[Path], image_size: int | None) -> int:

@@ -5,12 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as csv
 import pyarrow.parquet as pq
 
-from undermargin.data.pictures import MAX_SKIPPED_SHARE, choose_size, decode, shorter_side
+from undermargin.data.pictures import LOOKED_AT, MAX_SKIPPED_SHARE, SUFFIXES, choose_size, decode, shorter_side
 from undermargin.data.samples import Columns, Reading, Samples, encode_labels
 from undermargin.errors import InputError
 
@@ -34,13 +35,14 @@ def from_table(table: pa.Table, reading: Reading, found: dict[str, Any]) -> Samp
     for name in (label, text, image):
         if name is not None and name not in table.column_names:
             raise InputError(f"there is no column {name!r}; there are {', '.join(table.column_names)}")
-    table = _filtered(table, where)
+    rows = rows_where(table, where)
+    table = table.take(rows) if where else table
     if not len(table):
         raise InputError(f"{found.get('path', 'the table')} has no rows{f' where {where}' if where else ''}")
     label_column = label or _guess(table, LABEL_NAMES, "label")
     labels, class_names = encode_labels(table[label_column].to_pylist(), name=f"the labels in column {label_column!r}")
     found |= {"label": label_column, "guessed": [] if label else [f"label: {label_column}"], "where": where}
-    rest = table.drop_columns([label_column])
+    rest = table.drop_columns([label_column, *([where.partition("=")[0]] if where else [])])
     ids = _ids(rest)
     image_column = image or _image_column(rest)
     if image_column and text is None:
@@ -77,13 +79,29 @@ def _read(path: Path, suffix: str) -> pa.Table:
     return csv.read_csv(path, parse_options=parse, convert_options=csv.ConvertOptions(strings_can_be_null=True))
 
 
-def _filtered(table: pa.Table, where: str | None) -> pa.Table:
+def rows_where(table: pa.Table, where: str | None) -> npt.NDArray[np.int64]:
+    """Numbers of the rows that COLUMN=VALUE chooses; all of them without it."""
     if where is None:
-        return table
+        return np.arange(len(table))
     name, equals, value = where.partition("=")
     if not equals or name not in table.column_names:
         raise InputError(f"where={where!r} must be COLUMN=VALUE with one of {', '.join(table.column_names)}")
-    return table.filter(pc.equal(table[name].cast(pa.string()), value)).drop_columns([name])
+    return np.flatnonzero(pc.fill_null(pc.equal(table[name].cast(pa.string()), value), False).to_numpy())
+
+
+def image_bytes(value: Any, root: Path | None) -> bytes:
+    """An image's file, from {bytes, path} as Hugging Face stores it, from bytes, or from a path below `root`."""
+    if isinstance(value, dict):
+        value = value.get("bytes") or value.get("path")
+    if isinstance(value, str) and root is not None:
+        file = (root / value).resolve()
+        if not file.is_relative_to(root.resolve()):
+            raise InputError(f"the image {value} is not below {root}")
+        try:
+            return file.read_bytes()
+        except OSError as error:
+            raise InputError(f"the image {value} cannot be read: {error.strerror}") from None
+    return value if isinstance(value, bytes) else b""
 
 
 def _guess(table: pa.Table, names: tuple[str, ...], what: str) -> str:
@@ -103,12 +121,18 @@ def _ids(table: pa.Table) -> list[str] | None:
 
 
 def _image_column(table: pa.Table) -> str | None:
-    """A column of images as Hugging Face stores them, {bytes, path}, or of bytes."""
+    """A column of images as Hugging Face stores them, {bytes, path}; or, by its name, of bytes or of files."""
     for column in table.schema:
         is_struct = pa.types.is_struct(column.type) and column.type.get_field_index("bytes") >= 0
-        if is_struct or (pa.types.is_binary(column.type) and column.name.lower() in IMAGE_NAMES):
+        is_named = column.name.lower() in IMAGE_NAMES
+        if is_struct or (is_named and (pa.types.is_binary(column.type) or _names_images(table[column.name]))):
             return str(column.name)
     return None
+
+
+def _names_images(column: pa.ChunkedArray) -> bool:
+    first = column[0].as_py() if len(column) else None
+    return isinstance(first, str) and Path(first).suffix.lower() in SUFFIXES
 
 
 def _text_column(table: pa.Table) -> str | None:
@@ -133,26 +157,33 @@ def _words(column: pa.ChunkedArray) -> float:
 def _images(
     column: pa.ChunkedArray, labels: Any, class_names: list[str], ids: Any, found: dict[str, Any], size: int | None
 ) -> Samples:
+    root = Path(found["path"]).parent if "path" in found else None
     values = column.to_pylist()
-    data = [value.get("bytes") if isinstance(value, dict) else value for value in values]
     if size is None:
-        size = choose_size([side for one in data[:: max(1, len(data) // 64)] if one and (side := shorter_side(one))])
-    images = np.empty((len(data), size, size, 3), np.uint8)
+        some = [shorter_side(_bytes_or_none(value, root)) for value in values[:: max(1, len(values) // LOOKED_AT)]]
+        size = choose_size([side for side in some if side])
+    images = np.empty((len(values), size, size, 3), np.uint8)
     kept: list[int] = []
     skipped: list[tuple[str, str]] = []
-    for row, one in enumerate(data):
+    for row, value in enumerate(values):
         try:
-            images[len(kept)] = decode(one or b"", size)
+            images[len(kept)] = decode(image_bytes(value, root), size)
         except InputError as error:
             skipped.append((ids[row] if ids else str(row), str(error)))
         else:
             kept.append(row)
-    if len(skipped) > MAX_SKIPPED_SHARE * len(data):
-        raise InputError(f"{len(skipped)} of {len(data)} images cannot be read, the first is {skipped[0]}")
+    if len(skipped) > MAX_SKIPPED_SHARE * len(values):
+        raise InputError(f"{len(skipped)} of {len(values)} images cannot be read, the first is {skipped[0]}")
     names = [ids[row] if ids else str(row) for row in kept] if ids or skipped else None
-    return Samples(
-        "images", images[: len(kept)], labels[kept], class_names, names, found | {"image_size": size}, skipped
-    )
+    found |= {"image_size": size, "skipped_rows": sorted(set(range(len(values))) - set(kept))}
+    return Samples("images", images[: len(kept)], labels[kept], class_names, names, found, skipped)
+
+
+def _bytes_or_none(value: Any, root: Path | None) -> bytes:
+    try:
+        return image_bytes(value, root)
+    except InputError:
+        return b""
 
 
 def _columns(table: pa.Table) -> tuple[Columns, list[str]]:

@@ -20,7 +20,7 @@ def load(source: Any, reading: Reading | None = None) -> Samples:
     if isinstance(source, Samples):
         return source
     if isinstance(source, (str, Path)):
-        path = Path(source)
+        path = Path(source).absolute()  # a scan's folder remembers it, wherever it is read from
         if not path.exists():
             raise InputError(f"there is nothing at {path}")
         if path.is_dir():
