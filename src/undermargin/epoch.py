@@ -1,7 +1,8 @@
 """The open epoch: sums of every signal for every sample, with guards, and never a wait for the device.
 
-What guards and sums cost is the number of small operations, not their size. So small batches wait in a buffer
-until they are worth a signal, and signals wait until they are worth a sum; most steps only copy their batch.
+What guards and sums cost is the number of small operations, not their size. So small batches wait in a buffer until
+they are worth a look at all classes, and what is left of them, a few numbers a sample, waits until it is worth the
+signals and their sums; most steps only copy their batch.
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,7 +12,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from undermargin.signals import SIGNALS, WIDE, Batch
+from undermargin.signals import OF_MARGIN, SIGNALS, WIDE, Batch, Statistics
 from undermargin.suggestions import Suggestions
 from undermargin.trajectories import Trajectories
 
@@ -43,6 +44,7 @@ class Epoch:
         # the margin comes first: it tells what is finite; the wide signal last, for it has a tensor of its own
         self.narrow = tuple(dict.fromkeys(("margin", *(name for name in signals if name != WIDE))))
         self.signals = (*self.narrow, WIDE) if WIDE in signals else self.narrow
+        self.with_softmax = not OF_MARGIN.issuperset(self.signals)
         self.num_outputs = num_outputs
         self.suggestions = suggestions
         rows = num_samples + len(SPARE_ROWS)
@@ -55,7 +57,7 @@ class Epoch:
             self.slots[logits_of.to(device)] = torch.arange(len(logits_of), dtype=torch.int32, device=device)
         self.looks_like_probabilities: Tensor | None = None
         self._batches: list[Triple] = []  # (logits, labels, indices)
-        self._signals: list[Triple] = []  # (values, labels, indices)
+        self._statistics: list[Triple] = []  # (statistics, labels, indices)
 
     def update(self, logits: Tensor, labels: Tensor, indices: Tensor) -> None:
         """Take a batch: logits (batch, outputs), labels (batch,), indices (batch,)."""
@@ -79,22 +81,22 @@ class Epoch:
             self._measure(*_joined(self._batches))
 
     def _measure(self, logits: Tensor, labels: Tensor, indices: Tensor) -> None:
-        """Compute the signals of a batch, and leave them to be added."""
+        """Look at all classes of a batch, and leave its statistics to be added."""
         batch = Batch(logits, labels.unsqueeze(1).clamp(0, self.num_outputs - 1))
         if self.looks_like_probabilities is None and len(logits) >= TELLING_ROWS:
             self.looks_like_probabilities = _sum_to_one(batch.logits)
-        signals = [SIGNALS[signal](batch) for signal in self.narrow]
-        values = signals[0] if len(signals) == 1 else torch.cat(signals, 1)
+        statistics = batch.statistics(with_softmax=self.with_softmax)
         if self.suggestions is not None or len(self.tensors) > 1:
-            self._add_wide(batch, self._rows(batch.margin, labels, indices))
-        self._signals.append((values.to(self.tensors["sums"].dtype), labels, indices))
-        if len(self._signals) * values.numel() >= BUFFER:
+            self._add_wide(batch, statistics, self._rows(batch.margin, labels, indices))
+        self._statistics.append((statistics.values, labels, indices))
+        if len(self._statistics) * statistics.values.numel() >= BUFFER:
             self._add_signals()
 
-    def _add_wide(self, batch: Batch, rows: Tensor) -> None:
+    def _add_wide(self, batch: Batch, statistics: Statistics, rows: Tensor) -> None:
         """Add at once what would be too large to wait."""
         if WIDE in self.tensors:
-            self.tensors[WIDE].index_add_(0, rows, batch.other_probabilities.to(self.tensors[WIDE].dtype))
+            probabilities = batch.shares.mul_(statistics.rest)  # in place: nobody needs the shares any more
+            self.tensors[WIDE].index_add_(0, rows, probabilities.to(self.tensors[WIDE].dtype))
         if self.suggestions is not None:
             self.suggestions.update(rows, batch.others, batch.assigned)
         if "logits" in self.tensors:
@@ -102,10 +104,13 @@ class Epoch:
             self.tensors["logits"].index_add_(0, self.slots[rows], values)
 
     def _add_signals(self) -> None:
-        if self._signals:
-            values, labels, indices = _joined(self._signals)
-            rows = self._rows(values[:, :1], labels, indices)
-            _add_rows(self.tensors["sums"], rows, torch.cat((values, torch.ones_like(values[:, :1])), 1))
+        if self._statistics:
+            values, labels, indices = _joined(self._statistics)
+            statistics = Statistics(values)
+            rows = self._rows(statistics.margin, labels, indices)
+            signals = [SIGNALS[signal](statistics) for signal in self.narrow]
+            added = torch.cat((*signals, torch.ones_like(statistics.margin)), 1)
+            _add_rows(self.tensors["sums"], rows, added.to(self.tensors["sums"].dtype))
 
     def _rows(self, margin: Tensor, labels: Tensor, indices: Tensor) -> Tensor:
         """Where each observation goes: its sample's row, or the spare row that says what is wrong with it."""

@@ -1,7 +1,7 @@
 """What one step of training says about each sample: pure functions of (logits, labels).
 
-A `Batch` holds logits (batch, classes) and labels (batch, 1); every signal gives (batch, width) and
-shares what others have computed from the same batch (one softmax for all of them).
+Only a `Batch` looks at every class, and leaves at most three numbers a sample: the `Statistics`. All signals are
+made of these, so that they can wait until there are enough of them to be worth the operations.
 """
 
 from collections.abc import Callable, Mapping
@@ -10,10 +10,11 @@ from types import MappingProxyType
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F  # noqa: N812 - torch's own name for it
 
 
 class Batch:
-    """Logits (batch, classes) and labels (batch, 1), with what several signals need computed once."""
+    """Logits (batch, classes) and labels (batch, 1) of one step, with what several users need computed once."""
 
     def __init__(self, logits: Tensor, labels: Tensor) -> None:
         # half precision would lose the margin's digits; integers for labels are what gather takes
@@ -25,9 +26,9 @@ class Batch:
         """Logit of the label: (batch, 1)."""
         return self.logits.gather(1, self.labels)
 
-    @property
+    @cached_property
     def others(self) -> Tensor:
-        """Logits with the label's own struck out: (batch, classes). Large, so it is not kept."""
+        """Logits with the label's own struck out: (batch, classes)."""
         return self.logits.scatter(1, self.labels, -torch.inf)
 
     @cached_property
@@ -36,82 +37,85 @@ class Batch:
         return self.assigned - self.others.amax(1, keepdim=True)
 
     @cached_property
-    def _softmax(self) -> tuple[Tensor, Tensor, Tensor]:
-        """The label's probability, the largest one, and all with the label's set to 0, in one piece of memory."""
-        probabilities = self.logits.softmax(1)
-        confidence = probabilities.gather(1, self.labels)
-        largest = probabilities.amax(1, keepdim=True)
-        return confidence, largest, probabilities.scatter_(1, self.labels, 0)
+    def shares(self) -> Tensor:
+        """Softmax of the other classes among themselves: (batch, classes)."""
+        return self.others.softmax(1)
+
+    def statistics(self, *, with_softmax: bool) -> "Statistics":
+        """The margin; with softmax also the largest of the shares and their length."""
+        if not with_softmax:
+            return Statistics(self.margin)
+        length = torch.linalg.vector_norm(self.shares, dim=1, keepdim=True)
+        return Statistics(torch.cat((self.margin, self.shares.amax(1, keepdim=True), length), 1))
+
+
+class Statistics:
+    """(batch, 1): the margin; or (batch, 3): also the largest share among the other classes and the shares' length."""
+
+    def __init__(self, values: Tensor) -> None:
+        self.values = values
 
     @property
-    def confidence(self) -> Tensor:
-        """Probability of the label: (batch, 1)."""
-        return self._softmax[0]
+    def margin(self) -> Tensor:
+        """Assigned logit minus the largest other logit: (batch, 1)."""
+        return self.values[:, 0:1]
 
     @property
-    def other_probabilities(self) -> Tensor:
-        """Softmax with the label's own set to 0: (batch, classes)."""
-        return self._softmax[2]
+    def largest(self) -> Tensor:
+        """The largest share: (batch, 1)."""
+        return self.values[:, 1:2]
+
+    @property
+    def length(self) -> Tensor:
+        """Root of the summed squares of the shares: (batch, 1)."""
+        return self.values[:, 2:3]
+
+    @cached_property
+    def against(self) -> Tensor:
+        """Log-odds of all other classes together against the label, all digits kept at both ends: (batch, 1)."""
+        return -self.margin - self.largest.log()
 
     @cached_property
     def rest(self) -> Tensor:
         """Probability of all other classes together: (batch, 1)."""
-        return self.other_probabilities.sum(1, keepdim=True)
-
-    @cached_property
-    def loss(self) -> Tensor:
-        """Cross-entropy: (batch, 1)."""
-        # Each form keeps its digits where the other loses them: near 1 the label's probability is known by the rest,
-        # near 0 by its distance from the largest, which cannot underflow.
-        far = -self.margin - self._softmax[1].log()
-        return torch.where(self.margin > 0, -torch.log1p(-self.rest), far)
+        return self.against.sigmoid()
 
 
-def margin(batch: Batch) -> Tensor:
+def margin(statistics: Statistics) -> Tensor:
     """Assigned logit minus the largest other logit (paper: the margin): (batch, 1)."""
-    return batch.margin
+    return statistics.margin
 
 
-def loss(batch: Batch) -> Tensor:
+def loss(statistics: Statistics) -> Tensor:
     """Cross-entropy of the label: (batch, 1)."""
-    return batch.loss
+    return F.softplus(statistics.against)
 
 
-def confidence(batch: Batch) -> Tensor:
+def confidence(statistics: Statistics) -> Tensor:
     """Probability of the label: (batch, 1)."""
-    return batch.confidence
+    return (-statistics.against).sigmoid()
 
 
-def probability_margin(batch: Batch) -> Tensor:
+def probability_margin(statistics: Statistics) -> Tensor:
     """Probability of the label minus the largest other probability: (batch, 1)."""
-    # the largest other logit is the assigned one minus the margin, so its log-probability is -loss - margin
-    return batch.confidence - (-batch.loss - batch.margin).exp()
+    return confidence(statistics) - statistics.rest * statistics.largest
 
 
-def correct(batch: Batch) -> Tensor:
+def correct(statistics: Statistics) -> Tensor:
     """1 where the label wins, else 0: (batch, 1)."""
-    return (batch.margin > 0).to(batch.logits.dtype)
+    return (statistics.margin > 0).to(statistics.values.dtype)
 
 
-def el2n(batch: Batch) -> Tensor:
+def el2n(statistics: Statistics) -> Tensor:
     """Length of (probabilities - one-hot label): (batch, 1)."""
-    others: Tensor = torch.linalg.vector_norm(batch.other_probabilities, dim=1, keepdim=True)
-    return torch.hypot(others, batch.rest)
+    return statistics.rest * torch.hypot(statistics.length, torch.ones_like(statistics.rest))
 
 
-def other_probabilities(batch: Batch) -> Tensor:
-    """Probabilities of all classes with the label's set to 0: (batch, classes)."""
-    return batch.other_probabilities
-
-
-WIDE = "other_probabilities"  # the one signal of several numbers a sample
-
-SIGNALS: Mapping[str, Callable[[Batch], Tensor]] = MappingProxyType(
-    {
-        signal.__name__: signal
-        for signal in (margin, loss, confidence, probability_margin, correct, el2n, other_probabilities)
-    }
+SIGNALS: Mapping[str, Callable[[Statistics], Tensor]] = MappingProxyType(
+    {signal.__name__: signal for signal in (margin, loss, confidence, probability_margin, correct, el2n)}
 )
+OF_MARGIN = frozenset({"margin", "correct"})  # these need no softmax
+WIDE = "other_probabilities"  # the one signal of several numbers a sample: softmax with the label's own set to 0
 
 
 def width(signal: str, num_outputs: int) -> int:
