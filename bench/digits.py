@@ -5,7 +5,7 @@ from typing import Any
 
 from undermargin import metrics
 from undermargin.data.digits import load_digits
-from undermargin.demo import SCAN, flip_and_scan
+from undermargin.demo import EPOCHS, flip_and_scan
 from undermargin.folder import Folder
 
 SEEDS = range(5)
@@ -16,9 +16,9 @@ def measure() -> dict[str, Any]:
     """Print and return precision, recall and flagged share, worst and mean over the seeds."""
     rows = []
     for rate, factor in CASES:
-        found = [_found(rate, SCAN.epochs * factor, seed) for seed in SEEDS]
-        rows.append({"rate": rate, "epochs": SCAN.epochs * factor, "seeds": found})
-        text = f"rate {rate:.1f}, {SCAN.epochs * factor:3d} epochs:"
+        found = [_found(rate, EPOCHS * factor, seed) for seed in SEEDS]
+        rows.append({"rate": rate, "epochs": EPOCHS * factor, "seeds": found})
+        text = f"rate {rate:.1f}, {EPOCHS * factor:3d} epochs:"
         for name in ("precision", "recall", "flagged_share"):
             values = [one[name] for one in found]
             text += f"  {name} {min(values):.3f}..{max(values):.3f} (mean {sum(values) / len(values):.3f})"

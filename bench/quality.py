@@ -15,6 +15,7 @@ import tarfile
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +24,13 @@ import pandas as pd
 import torch
 from cleanlab.filter import find_label_issues
 from cleanlab.rank import get_label_quality_scores
+from scipy.special import softmax
 from sklearn.model_selection import StratifiedKFold
 
 from bench.__main__ import commit
 from undermargin import Verdicts, metrics, noise
 from undermargin.data.samples import Samples
 from undermargin.data.source import load
-from undermargin.training.network import Training, build
 from undermargin.training.plan import plan
 
 DATA = Path(os.environ.get("UNDERMARGIN_DATA", "data"))
@@ -68,29 +69,24 @@ def cell(name: str, rate: float, seed: int) -> dict[str, Any]:
         subprocess.run([*words, "--seed", str(seed)], check=True, stdout=subprocess.DEVNULL)
         ours = metrics.identification(Verdicts.load(out / "verdicts.parquet"), is_flipped)
         ours["seconds"] = time.perf_counter() - started
-        theirs = confident_learning(load(source), is_flipped, seed)
+        epochs = round(np.mean(json.loads((out / "summary.json").read_text())["epochs"]))
+        theirs = confident_learning(load(source), is_flipped, seed, epochs)
     row = {"data": name, "rate": rate, "seed": seed, "undermargin": ours, "cleanlab": theirs}
     print(name, rate, seed, {key: (round(ours[key], 3), round(theirs[key], 3)) for key in ours}, flush=True)
     return row | {"commit": code, "num_threads": torch.get_num_threads(), "torch": torch.__version__}
 
 
-def confident_learning(samples: Samples, is_flipped: Any, seed: int) -> dict[str, float]:
+def confident_learning(samples: Samples, is_flipped: Any, seed: int, epochs: int) -> dict[str, float]:
     """Cleanlab's flags and ranking from out-of-fold probabilities of the network that scan would train."""
     started = time.perf_counter()
     chosen, labels = plan(samples), samples.labels
+    budget = replace(chosen.budget, epochs=epochs)
     probabilities = np.zeros((len(samples), samples.num_classes))
     for train_rows, test_rows in StratifiedKFold(5, shuffle=True, random_state=seed).split(labels, labels):
-        model = build(chosen.make_model, samples.num_classes, seed=seed)
-        rows = torch.from_numpy(train_rows)
-        inputs = tuple(values[rows] for values in chosen.inputs)
-        given = torch.from_numpy(labels)[rows]
-        training = Training(model, inputs, given, chosen.budget, seed=seed, augment=chosen.augment)
-        for epoch in range(chosen.budget.epochs):
-            training.run_epoch(epoch)
-        model.eval()
-        with torch.no_grad():
-            held_out = zip(*(torch.split(values[test_rows], 1024) for values in chosen.inputs), strict=True)
-            probabilities[test_rows] = torch.cat([model(*part).softmax(1) for part in held_out]).numpy()
+        engine = chosen.start(labels, samples.num_classes, seed=seed, budget=budget, rows=train_rows)
+        for epoch in range(epochs):
+            engine.run_epoch(epoch)
+        probabilities[test_rows] = softmax(engine.predict(test_rows), axis=1)
     quality = get_label_quality_scores(labels, probabilities)
     flagged = find_label_issues(labels, probabilities)
     verdicts = Verdicts(

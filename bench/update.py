@@ -1,6 +1,8 @@
 """One step of tracking against the authors' package, on the same tensors, in one process, on one thread."""
 
 import statistics
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -46,7 +48,15 @@ def _measure() -> dict[str, Any]:
         results["cases"].append({"batch": batch, "classes": classes, "microseconds": micros})
     results["operations"] = {f"{batch} x {classes}": _operations(batch, classes) for batch, classes, _ in CASES}
     print("dispatched operations a step (mean over an epoch):", results["operations"])
+    results["help_seconds"] = min(_help_seconds() for _ in range(5))
+    print(f"undermargin --help: {results['help_seconds']:.2f} s")
     return results
+
+
+def _help_seconds() -> float:
+    started = time.perf_counter()
+    subprocess.run([sys.executable, "-m", "undermargin", "--help"], check=True, stdout=subprocess.DEVNULL)
+    return time.perf_counter() - started
 
 
 def _batch(batch: int, classes: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:

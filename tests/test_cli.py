@@ -70,7 +70,7 @@ def test_the_demo_leaves_a_scan_folder_and_says_how_it_was_made(scan):
     out, summary = scan
     assert json.loads((out / "summary.json").read_text()) == summary
     config = json.loads((out / "config.json").read_text())
-    assert config["noise"] == {"kind": "uniform", "rate": 0.2, "seed": 0}
+    assert summary["noise"] == {"kind": "uniform", "rate": 0.2, "seed": 0}
     assert {"undermargin", "torch", "numpy", "python"} <= set(config["versions"])
     assert (out / "manifest.json").is_file()
 

@@ -1,12 +1,10 @@
 """The whole procedure on real digits with labels flipped on purpose: what is found, what is missed."""
 
-import hashlib
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,23 +12,22 @@ import torch
 
 from undermargin import metrics, noise
 from undermargin.data.digits import NUM_CLASSES, Digits, load_digits
-from undermargin.files import append_line, save_tensors
+from undermargin.files import replacing
 from undermargin.folder import Folder
-from undermargin.folds import NUM_FOLDS, Fold, Procedure, folds, seeds
-from undermargin.identify import identify
+from undermargin.folds import NUM_FOLDS, Procedure
+from undermargin.models.images import Normalised
 from undermargin.models.small import small_cnn
 from undermargin.retrain import retrain
-from undermargin.run import Run
-from undermargin.scan import environment
-from undermargin.tracker import Tracker
-from undermargin.training.augmentation import augmentation
-from undermargin.training.network import Budget, Training, build, predict
+from undermargin.scan import scan
+from undermargin.training.engine import Budget
+from undermargin.training.network import NetworkPlan
 from undermargin.verdicts import Verdicts
 
-SCAN = Budget(epochs=60, batch_size=32, weight_decay=1e-3)
-# the network that a user would train in the end is larger, and learns wrong labels by heart if it is given any
-LARGE_CNN = partial(small_cnn, depth=2)
+EPOCHS = 60
 RETRAIN = Budget(epochs=30, batch_size=64, drops=(0.5, 0.75))
+DATA = "digits.npz"  # in the scan's folder: the digits with their flipped labels
+
+Labels = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -38,7 +35,7 @@ class Demo:
     """What a demo found: the verdicts, how good they are, and the test error before and after cleaning."""
 
     verdicts: Verdicts
-    images: npt.NDArray[np.float32]  # (samples, 1, 8, 8)
+    images: npt.NDArray[np.uint8]  # (samples, 8, 8, 1)
     found: dict[str, float]
     num_flipped: int
     num_found: int  # of the flipped, flagged
@@ -57,26 +54,19 @@ def demo(
     """Flip labels, scan, clean, retrain; leaves a scan folder in `out`. `advance(stage)` is called every epoch."""
     started = time.perf_counter()
     digits, folder = load_digits(), Folder(out)
+    labels, verdicts = flip_and_scan(folder, digits, rate=rate, seed=seed, advance=advance)
+    is_flipped = labels != digits.train_labels
+    found = metrics.identification(verdicts, is_flipped)
+    everything, rest = np.arange(len(labels)), np.flatnonzero(~verdicts.is_flagged)
+    before = _test_error(digits, labels, everything, seed, partial(advance, "training on all"))
+    after = _test_error(digits, labels, rest, seed, partial(advance, "training on the rest"))
     with folder.locked():
-        labels, verdicts = flip_and_scan(folder, digits, rate=rate, seed=seed, advance=advance)
-        scanning = time.perf_counter() - started
-        is_flipped = labels != digits.train_labels
-        found = metrics.identification(verdicts, is_flipped)
-        everything, rest = np.arange(len(labels)), np.flatnonzero(~verdicts.is_flagged)
-        before = _test_error(digits, labels, everything, seed, partial(advance, "training on all"))
-        after = _test_error(digits, labels, rest, seed, partial(advance, "training on the rest"))
-        seconds = time.perf_counter() - started
-        errors = {"before": before, "after": after}
-        observed = NUM_FOLDS * SCAN.epochs * len(labels)
-        folder.save_verdicts(
-            verdicts,
-            found=found,
-            test_error=errors,
-            seconds=round(seconds, 1),
-            samples_per_second=round(observed / scanning),
-        )
+        about = {"noise": {"kind": "uniform", "rate": rate, "seed": seed}, "found": found}
+        summary = folder.read_json("summary.json") | about | {"test_error": {"before": before, "after": after}}
+        folder.write_json("summary.json", summary)
         folder.write_manifest()
     num_found = int((is_flipped & verdicts.is_flagged).sum())
+    seconds = time.perf_counter() - started
     return Demo(verdicts, digits.train_images, found, int(is_flipped.sum()), num_found, before, after, seconds)
 
 
@@ -86,73 +76,49 @@ def flip_and_scan(
     *,
     rate: float,
     seed: int,
-    epochs: int = SCAN.epochs,
+    epochs: int = EPOCHS,
     advance: Callable[[str], None] = lambda stage: None,  # noqa: ARG005
-) -> tuple[npt.NDArray[np.int64], Verdicts]:
+) -> tuple[Labels, Verdicts]:
     """The flipped labels and the verdicts of the paper's procedure on them."""
     labels = noise.uniform(digits.train_labels, rate, NUM_CLASSES, seed=seed)
-    budget = replace(SCAN, epochs=epochs)
-    folder.write_json("config.json", _config(digits, labels, rate, seed, budget))
-    both = folds(labels, NUM_CLASSES, seed=seed, procedure=Procedure.paper)
-    runs = [
-        _train_fold(folder, digits, fold, budget, fold_seed, advance)
-        for fold, fold_seed in zip(both, seeds(Procedure.paper, seed), strict=True)
-    ]
-    return labels, identify(runs)
+    folder.path.mkdir(parents=True, exist_ok=True)
+    with replacing(folder / DATA) as path, path.open("wb") as file:
+        np.savez(file, x=digits.train_images, y=labels)
+    verdicts = scan(
+        folder / DATA,
+        folder.path,
+        procedure=Procedure.paper,
+        cutoff="paper",
+        epochs=epochs,
+        seed=seed,
+        on_epoch=lambda progress: advance(f"fold {progress.fold}"),
+    )
+    return labels, verdicts
 
 
 def num_steps() -> int:
     """How often `demo` calls `advance`."""
-    return 2 * SCAN.epochs + 2 * RETRAIN.epochs
-
-
-def _train_fold(
-    folder: Folder, digits: Digits, fold: Fold, budget: Budget, seed: int, advance: Callable[[str], None]
-) -> Run:
-    images, labels = torch.from_numpy(digits.train_images), torch.from_numpy(fold.labels)
-    tracker = Tracker(len(labels), suggest=fold.num_classes)
-
-    model = build(small_cnn, fold.num_outputs, seed=seed)
-    training = Training(model, (images,), labels, budget, seed=seed, augment=augmentation(pixels=1, flips=False))
-    path = folder.fold(fold.number)
-    for epoch in range(budget.epochs):
-        started = time.perf_counter()
-        training.run_epoch(epoch, tracker.update)
-        tracker.end_epoch()
-        append_line(path / "log.jsonl", {"epoch": epoch, "seconds": round(time.perf_counter() - started, 3)})
-        advance(f"fold {fold.number}")
-    run = tracker.run(fold, class_names=[str(digit) for digit in range(NUM_CLASSES)])
-    run.save(path / "scores.parquet")
-    save_tensors(path / "checkpoint.safetensors", training.tensors())
-    return run
+    return NUM_FOLDS * EPOCHS + 2 * RETRAIN.epochs
 
 
 def _test_error(
-    digits: Digits, labels: npt.NDArray[np.int64], kept: npt.NDArray[np.int64], seed: int, advance: Callable[[], None]
+    digits: Digits, labels: Labels, kept: npt.NDArray[np.int64], seed: int, advance: Callable[[], None]
 ) -> float:
-    model = retrain(
-        LARGE_CNN,
-        (torch.from_numpy(digits.train_images),),
-        torch.from_numpy(labels),
+    images = torch.from_numpy(np.concatenate([digits.train_images, digits.test_images]))
+    engine = retrain(
+        NetworkPlan("a larger network", _large_cnn, (images,), RETRAIN),
+        np.concatenate([labels, digits.test_labels]),
         kept,
-        RETRAIN,
+        num_samples=len(labels),
         num_classes=NUM_CLASSES,
+        budget=RETRAIN,
         seed=seed,
         end_epoch=advance,
     )
-    predictions = predict(model, (torch.from_numpy(digits.test_images),), NUM_CLASSES)
-    return metrics.error(predictions, digits.test_labels)
+    logits = engine.predict(np.arange(len(labels), len(images)))
+    return metrics.error(logits.argmax(1), digits.test_labels)
 
 
-def _config(digits: Digits, labels: npt.NDArray[np.int64], rate: float, seed: int, budget: Budget) -> dict[str, Any]:
-    fingerprint = hashlib.sha256(digits.train_images.tobytes() + labels.tobytes()).hexdigest()[:16]
-    return {
-        "fingerprint": fingerprint,
-        "source": "scikit-learn's digits",
-        "noise": {"kind": "uniform", "rate": rate, "seed": seed},
-        "seed": seed,
-        "model": "small_cnn",
-        "budget": asdict(budget),
-        "procedure": asdict(Procedure.paper),
-        **environment(),
-    }
+def _large_cnn(num_outputs: int) -> torch.nn.Module:
+    """What a user would train in the end: larger, it learns wrong labels by heart if it is given any."""
+    return Normalised(small_cnn(num_outputs, depth=2))

@@ -5,6 +5,7 @@
       ObservationError   what a tracker was shown, or was not, cannot be scored
       NotMergedError     scores were read before the ranks had been merged
       IdentifyError      these runs cannot be judged in this way
+      TrainingError      a training could not be brought to its end
       FolderError        a scan folder is damaged, in use, or of another data set
     UndermarginWarning
 
@@ -30,6 +31,10 @@ class NotMergedError(ObservationError):
 
 class IdentifyError(UndermarginError):
     """These runs cannot be judged in this way."""
+
+
+class TrainingError(UndermarginError):
+    """A training could not be brought to its end."""
 
 
 class FolderError(UndermarginError):

@@ -18,6 +18,8 @@ from undermargin.jsonable import to_json
 from undermargin.run import Run
 from undermargin.verdicts import Verdicts
 
+OF_TRAINING = ("kind", "model", "num_skipped", "epochs", "saved_epochs", "seconds", "samples_per_second")
+
 
 class Folder:
     """A scan's folder. Every file appears whole or not at all; `locked()` keeps a second writer out."""
@@ -57,6 +59,12 @@ class Folder:
         path.mkdir(parents=True, exist_ok=True)
         return path
 
+    def num_epochs(self, number: int) -> int:
+        """How many epochs of a fold were run, by its log; an epoch that was run again after a kill counts once."""
+        path = self.fold(number) / "log.jsonl"
+        lines = path.read_text().splitlines() if path.is_file() else []
+        return 1 + max((json.loads(line)["epoch"] for line in lines), default=-1)
+
     def write_json(self, name: str, value: Any) -> None:
         """Write a control file."""
         with replacing(self / name) as path:
@@ -72,10 +80,15 @@ class Folder:
             raise FolderError(f"{self / name} is damaged: {error}") from None
 
     def save_verdicts(self, verdicts: Verdicts, **more: Any) -> dict[str, Any]:
-        """Write verdicts and summary; `more` goes into the summary, which is returned."""
+        """Write verdicts and summary; `more` goes into the summary, which is returned.
+
+        What an earlier summary says about the training stays: it holds for other verdicts of the same scan, too.
+        """
         verdicts.save(self / "verdicts.parquet")
         verdicts.save(self / "verdicts.csv")
-        summary = verdicts.summary() | more
+        before = self.read_json("summary.json") if (self / "summary.json").is_file() else {}
+        kept = {name: before[name] for name in OF_TRAINING if name in before}
+        summary = verdicts.summary() | kept | more
         self.write_json("summary.json", summary)
         return summary
 

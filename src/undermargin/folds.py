@@ -28,6 +28,7 @@ class Procedure:
     is_strict: bool = False  # flagged below the cutoff only, not at it
     removal: Literal["drop", "weight"] = "drop"  # drop the rows, or keep them with loss weight 0
     shares_seed: bool = False  # both folds start from the same weights and batch order
+    epochs: int | None = None  # of each fold; None: chosen from the data, and fewer once the ranking has settled
 
     paper: ClassVar["Procedure"]
     reference: ClassVar["Procedure"]
@@ -39,9 +40,9 @@ class Procedure:
         return min(num_samples // outputs, int(num_samples * self.max_threshold_share))
 
 
-Procedure.paper = Procedure()
+Procedure.paper = Procedure(epochs=150)  # all before the first drop of the learning rate
 Procedure.reference = Procedure(
-    threshold_size="classes", skip_epochs=1, is_strict=True, removal="weight", shares_seed=True
+    threshold_size="classes", skip_epochs=1, is_strict=True, removal="weight", shares_seed=True, epochs=150
 )
 # with two classes N / (c + 1) would turn a third of the data into threshold samples
 Procedure.default = Procedure(max_threshold_share=0.1, is_balanced=True)

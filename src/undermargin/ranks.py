@@ -15,6 +15,12 @@ def rank() -> int:
     return dist.get_rank() if num_ranks() > 1 else 0
 
 
+def wait() -> None:
+    """Go on when all of them have come here."""
+    if num_ranks() > 1:
+        dist.barrier()
+
+
 def sum_over_ranks(tensor: Tensor) -> None:
     """Replace the tensor by its sum over all ranks, on all ranks."""
     dist.all_reduce(tensor, dist.ReduceOp.SUM)

@@ -4,42 +4,47 @@ Killed at any moment and started again with the same words, it goes on where it 
 verdicts: every epoch depends on the seed and its number alone, and finished folds are not trained again.
 """
 
-import platform
+import csv
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import torch
-
-import undermargin
+from undermargin import ranks
 from undermargin.data.samples import Reading, Samples
 from undermargin.data.source import load
-from undermargin.errors import FolderError
-from undermargin.files import append_line
+from undermargin.data.views import IndexedDataset, RelabeledDataset
+from undermargin.errors import InputError
+from undermargin.files import replacing
 from undermargin.folder import Folder
 from undermargin.folds import Fold, Procedure, folds, seeds
 from undermargin.identify import identify
 from undermargin.run import Run
+from undermargin.settings import Options, claim
 from undermargin.tracker import Tracker
-from undermargin.training.checkpoint import load_checkpoint, save_checkpoint
-from undermargin.training.network import Training, build
-from undermargin.training.plan import Plan, plan
+from undermargin.training.engine import Plan
+from undermargin.training.fold import OnEpoch, Progress, Task, seconds_per_epoch, train_fold
+from undermargin.training.network import accelerator
+from undermargin.training.plan import MakeModel, plan
+from undermargin.training.side_by_side import train_side_by_side
 from undermargin.verdicts import Verdicts
 
-CHECKPOINT_SECONDS = 1.0  # at least this long between two checkpoints
+__all__ = ["Job", "Outlook", "Progress", "scan"]
+
+SIDE_BY_SIDE = 2000  # images; fewer are done before a second process has started
+PIXELS = "pixels.bin"  # where images go that do not fit into memory, while the scan lasts
 
 
 @dataclass(frozen=True)
-class Progress:
-    """Where a scan is: after how many of how many epochs, of which fold, and how fast."""
+class Outlook:
+    """What was found, and what will be done about it."""
 
-    fold: int
-    epoch: int  # ended so far, in this fold
-    epochs: int  # in each fold
-    samples_per_second: float
+    samples: Samples
+    plan: Plan
+    jobs: int
+    seconds: float | None  # an estimate of all that is left to train, from a few timed steps; None: a user's training
 
 
 @dataclass(frozen=True)
@@ -62,149 +67,146 @@ def scan(
     text: str | None = None,
     image: str | None = None,
     where: str | None = None,
+    image_size: int | None = None,
+    memory: int | None = None,
     procedure: Procedure = Procedure.default,
     cutoff: str | float = "auto",
+    model: str | MakeModel | None = None,
     epochs: int | None = None,
     seed: int = 0,
+    jobs: int | None = None,
+    precision: str = "no",
     train: Callable[[Job], None] | None = None,
-    on_start: Callable[[Samples, Plan], None] = lambda samples, chosen: None,  # noqa: ARG005
-    on_epoch: Callable[[Progress], None] = lambda progress: None,  # noqa: ARG005
+    on_start: Callable[[Outlook], None] = lambda outlook: None,  # noqa: ARG005
+    on_epoch: OnEpoch = lambda progress: None,  # noqa: ARG005
 ) -> Verdicts:
     """Which labels of a data set look wrong. Leaves a scan folder in `out`.
 
     `source` is a path (class folders, CSV, TSV, JSON lines, Parquet, .npz, .npy, a Hugging Face folder) or data in
-    memory: (inputs, labels), a frame, a table, a data set. `train` is a training of your own, called with a `Job` for
-    each fold; otherwise a network is chosen from the data's kind and size.
+    memory: (inputs, labels), a frame, a table, a data set. `model` is a name, or makes a network from a number of
+    outputs. `train` is a training of your own, called with a `Job` for each fold.
     """
     started = time.perf_counter()
-    samples = load(source, Reading(label=label, text=text, image=image, where=where))
-    chosen = plan(samples, epochs=epochs)
-    folder = Folder(out)
-    with folder.locked():
-        _claim(folder, samples, chosen, procedure, seed, is_own_training=train is not None)
-        _write_skipped(folder, samples)
-        on_start(samples, chosen)
-        both = folds(samples.labels, samples.num_classes, seed=seed, procedure=procedure)
-        runs = []
-        for fold, fold_seed in zip(both, seeds(procedure, seed), strict=True):
-            fold_run = _finished(folder, fold)
-            if fold_run is None:
-                tracker = Tracker(len(samples), skip_epochs=procedure.skip_epochs, suggest=fold.num_classes)
-                if train is None:
-                    _train_fold(folder, chosen, fold, fold_seed, tracker, on_epoch)
-                else:
-                    train(_job(samples, fold, fold_seed, folder, tracker))
-                fold_run = tracker.run(fold, ids=samples.ids, class_names=samples.class_names)
-                fold_run.save(folder.fold(fold.number) / "scores.parquet")
-            runs.append(fold_run)
-        verdicts = identify(runs, cutoff)
-        seconds = time.perf_counter() - started
-        folder.save_verdicts(verdicts, **_about(samples, chosen, seconds))
-        folder.write_manifest()
+    accelerator(precision)  # from here on, processes that torchrun started know of each other
+    folder, is_main = Folder(out), ranks.rank() == 0
+    with folder.locked() if is_main else nullcontext():
+        spill = folder / (PIXELS if ranks.num_ranks() == 1 else f"{ranks.rank()}.{PIXELS}")
+        reading = Reading(label, text, image, where, image_size, memory, spill)
+        samples = load(source, reading)
+        options = Options(procedure, cutoff, model, epochs, seed, jobs, precision)
+        try:
+            verdicts, about = _judge(folder, samples, options, train, on_start if is_main else _nothing, on_epoch)
+        finally:
+            spill.unlink(missing_ok=True)
+        if is_main:
+            seconds = time.perf_counter() - started
+            about |= {"seconds": round(seconds, 1), "samples_per_second": round(about.pop("observed") / seconds)}
+            folder.save_verdicts(verdicts, **about)
+            folder.write_manifest()
     return verdicts
 
 
-def _finished(folder: Folder, fold: Fold) -> Run | None:
-    path = folder.fold(fold.number) / "scores.parquet"
-    return Run.load(path) if path.is_file() else None
+def _nothing(outlook: Outlook) -> None:
+    """Only one of several processes speaks."""
 
 
-def _train_fold(
-    folder: Folder, chosen: Plan, fold: Fold, seed: int, tracker: Tracker, on_epoch: Callable[[Progress], None]
-) -> None:
-    path = folder.fold(fold.number)
-    model = build(chosen.make_model, fold.num_outputs, seed=seed)
-    labels = torch.from_numpy(fold.labels)
-    training = Training(model, chosen.inputs, labels, chosen.budget, seed=seed, augment=chosen.augment)
-    checkpoint = path / "checkpoint.safetensors"
-    if checkpoint.is_file():
-        load_checkpoint(checkpoint, training, tracker)
-    saved = time.monotonic()
-    for epoch in range(tracker.epoch, chosen.budget.epochs):
-        started = time.perf_counter()
-        training.run_epoch(epoch, tracker.update)
-        tracker.end_epoch()
-        seconds = time.perf_counter() - started
-        append_line(path / "log.jsonl", {"epoch": epoch, "seconds": round(seconds, 3)})
-        if time.monotonic() - saved >= CHECKPOINT_SECONDS or tracker.epoch == chosen.budget.epochs:
-            save_checkpoint(checkpoint, training, tracker)
-            saved = time.monotonic()
-        on_epoch(Progress(fold.number, tracker.epoch, chosen.budget.epochs, len(labels) / seconds))
-
-
-def _job(samples: Samples, fold: Fold, seed: int, folder: Folder, tracker: Tracker) -> Job:
-    from undermargin.data.views import IndexedDataset, RelabeledDataset
-
-    pairs = list(zip(samples.inputs, samples.labels.tolist(), strict=True))
-    dataset = IndexedDataset(RelabeledDataset(pairs, fold.labels.tolist()))
-    return Job(dataset, fold.num_outputs, fold, seed, folder.fold(fold.number), tracker)
-
-
-def _claim(
-    folder: Folder, samples: Samples, chosen: Plan, procedure: Procedure, seed: int, *, is_own_training: bool
-) -> None:
-    """Write what is asked, or make sure that what the folder holds was asked in the same words."""
-    config = {
-        "source": samples.found,
-        "kind": samples.kind,
-        "num_samples": len(samples),
-        "class_names": samples.class_names,
-        "fingerprint": samples.fingerprint(),
-        "model": "the user's own" if is_own_training else chosen.model,
-        "budget": asdict(chosen.budget),
-        "procedure": asdict(procedure),
-        "seed": seed,
-        **environment(),
-    }
-    if (folder / "config.json").is_file():
-        _compare(folder.read_json("config.json"), config, folder)
+def _judge(
+    folder: Folder,
+    samples: Samples,
+    options: Options,
+    train: Callable[[Job], None] | None,
+    on_start: Callable[[Outlook], None],
+    on_epoch: OnEpoch,
+) -> tuple[Verdicts, dict[str, Any]]:
+    """Verdicts, and what the summary says about how they came about."""
+    chosen = _with_epochs(plan(samples, model=options.model, precision=options.precision), options)
+    jobs = _jobs(options, samples)
+    if ranks.rank() == 0:
+        claim(folder, samples, "the user's own" if train else chosen.model, chosen.budget, options, jobs)
+        _write_skipped(folder, samples)
+    tasks = _tasks(folder, samples, options)
+    done = [task.finished() for task in tasks]
+    left = [task for task, run in zip(tasks, done, strict=True) if run is None]
+    on_start(Outlook(samples, chosen, jobs, None if train else _seconds(chosen, left, jobs)))
+    if train is not None:
+        for task in left:
+            tracker = task.tracker()
+            train(_job(samples, task, tracker))
+            task.leave(tracker)
+    elif jobs > 1 and len(left) > 1:
+        train_side_by_side(chosen, left, on_epoch)
     else:
-        folder.write_json("config.json", config)
+        for task in left:
+            train_fold(chosen, task, on_epoch)
+    ranks.wait()
+    runs = [run or task.run() for run, task in zip(done, tasks, strict=True)]
+    return identify(runs, options.cutoff), _about(folder, samples, chosen, runs, is_own=train is not None)
 
 
-def environment() -> dict[str, Any]:
-    """What else the numbers depend on: versions and the number of threads."""
-    return {
-        "versions": {
-            "undermargin": undermargin.__version__,
-            "python": platform.python_version(),
-            "torch": torch.__version__,
-            "numpy": np.__version__,
-        },
-        "num_threads": torch.get_num_threads(),
-    }
+def _with_epochs(chosen: Plan, options: Options) -> Plan:
+    epochs = options.epochs or options.procedure.epochs
+    return replace(chosen, budget=replace(chosen.budget, epochs=epochs)) if epochs else chosen  # type: ignore[type-var]
 
 
-def _compare(before: dict[str, Any], now: dict[str, Any], folder: Folder) -> None:
-    from undermargin.jsonable import to_json
+def _jobs(options: Options, samples: Samples) -> int:
+    """How many folds side by side: both, where one alone would leave cores idle and lasts long enough to care."""
+    if ranks.num_ranks() > 1:
+        return 1
+    if options.jobs is not None:
+        if options.jobs not in (1, 2):
+            raise InputError(f"jobs is {options.jobs}, expected 1 or 2: there are two folds")
+        return options.jobs
+    import torch
 
-    if before.get("fingerprint") != now["fingerprint"]:
-        raise FolderError(f"{folder.path} holds a scan of other data; choose another folder with --out")
-    for name in ("model", "budget", "procedure", "seed", "versions", "num_threads"):
-        if to_json(before.get(name)) != to_json(now[name]):
-            raise FolderError(
-                f"{folder.path} holds a scan with another {name}: {to_json(before.get(name), indent=None)} instead of "
-                f"{to_json(now[name], indent=None)}; choose another folder with --out, or take the old one away"
-            )
+    is_worth_it = samples.kind == "images" and torch.get_num_threads() >= 2 and not torch.cuda.is_available()
+    return 2 if is_worth_it and len(samples) >= SIDE_BY_SIDE else 1
+
+
+def _tasks(folder: Folder, samples: Samples, options: Options) -> list[Task]:
+    procedure = options.procedure
+    both = folds(samples.labels, samples.num_classes, seed=options.seed, procedure=procedure)
+    return [
+        Task(
+            fold,
+            fold_seed,
+            folder.fold(fold.number),
+            stops=options.epochs is None and procedure.epochs is None,
+            skip_epochs=procedure.skip_epochs,
+            percentile=procedure.percentile,
+            ids=samples.ids,
+            class_names=samples.class_names,
+        )
+        for fold, fold_seed in zip(both, seeds(procedure, options.seed), strict=True)
+    ]
+
+
+def _seconds(chosen: Plan, left: list[Task], jobs: int) -> float:
+    """How long the epochs will take if all are run."""
+    if not left:
+        return 0.0
+    return seconds_per_epoch(chosen, left[0]) * chosen.budget.epochs * len(left) / min(jobs, len(left))
+
+
+def _job(samples: Samples, task: Task, tracker: Tracker) -> Job:
+    pairs = list(zip(samples.inputs, samples.labels.tolist(), strict=True))
+    dataset = IndexedDataset(RelabeledDataset(pairs, task.fold.labels.tolist()))
+    return Job(dataset, task.fold.num_outputs, task.fold, task.seed, task.path, tracker)
 
 
 def _write_skipped(folder: Folder, samples: Samples) -> None:
-    import csv
-
-    from undermargin.files import replacing
-
     if samples.skipped:
         with replacing(folder / "skipped.csv") as path, path.open("w", newline="") as file:
             csv.writer(file).writerows([("id", "reason"), *samples.skipped])
 
 
-def _about(samples: Samples, chosen: Plan, seconds: float) -> dict[str, Any]:
-    observed = 2 * chosen.budget.epochs * len(samples)
-    return {
+def _about(folder: Folder, samples: Samples, chosen: Plan, runs: list[Run], *, is_own: bool) -> dict[str, Any]:
+    epochs = [0 if is_own else folder.num_epochs(run.fold) for run in runs]
+    about: dict[str, Any] = {
         "kind": samples.kind,
-        "model": chosen.model,
-        "epochs": chosen.budget.epochs,
+        "model": "the user's own" if is_own else chosen.model,
         "num_skipped": len(samples.skipped),
-        "seconds": round(seconds, 1),
-        "samples_per_second": round(observed / seconds),
+        "observed": sum(epochs) * len(samples),
     }
+    if not is_own:
+        about |= {"epochs": epochs, "saved_epochs": len(runs) * chosen.budget.epochs - sum(epochs)}
+    return about

@@ -1,9 +1,14 @@
 """undermargin scan."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
+
+if TYPE_CHECKING:
+    from undermargin.folds import Procedure
+
+CUTOFFS = {"default": "auto", "paper": "paper", "reference": "reference"}  # of each preset
 
 
 def scan(
@@ -15,8 +20,18 @@ def scan(
     text: Annotated[str | None, typer.Option(help="The column of texts; guessed when obvious.")] = None,
     image: Annotated[str | None, typer.Option(help="The column of images; guessed when obvious.")] = None,
     where: Annotated[str | None, typer.Option(help="Only rows with COLUMN=VALUE, such as split=train.")] = None,
-    cutoff: Annotated[str, typer.Option(help="A row of 'undermargin methods', or a number.")] = "auto",
-    epochs: Annotated[int | None, typer.Option(min=1, help="In each fold; chosen from the data's size.")] = None,
+    cutoff: Annotated[
+        str | None, typer.Option(help="A row of 'undermargin methods', or a number; auto, or the preset's.")
+    ] = None,
+    model: Annotated[str | None, typer.Option(help="What is trained; chosen from the data.")] = None,
+    image_size: Annotated[int | None, typer.Option(min=8, help="Side of the images, in pixels; chosen.")] = None,
+    preset: Annotated[
+        Literal["default", "paper", "reference"], typer.Option(help="Of the procedure; reference: the authors' code.")
+    ] = "default",
+    epochs: Annotated[int | None, typer.Option(min=1, help="Exactly so many in each fold; else it stops.")] = None,
+    jobs: Annotated[int | None, typer.Option(min=1, max=2, help="Folds side by side; chosen.")] = None,
+    precision: Annotated[Literal["no", "bf16", "fp16"], typer.Option(help="Mixed precision of the training.")] = "no",
+    memory: Annotated[float | None, typer.Option(min=0, help="GB for images; more of them stay on disk.")] = None,
     seed: Annotated[int, typer.Option(help="Of the folds and the trainings.")] = 0,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
@@ -24,13 +39,15 @@ def scan(
     """Find the samples of a data set whose labels look wrong.
 
     Trains a small network twice, each time with other threshold samples, and flags whoever is learned no better than
-    these. Stopped at any moment and started again with the same words, it goes on where it was.
+    these. Stopped at any moment and started again with the same words, it goes on where it was. On several GPUs or
+    machines: torchrun ... -m undermargin scan ...
 
     \b
         undermargin scan photos/ --out scans/photos
         undermargin scan reviews.csv --text review --label stars --out scans/reviews
         undermargin scan data.parquet --where split=train --out scans/train
     """
+    from undermargin import ranks
     from undermargin.cli import show
     from undermargin.cli.identify import number_or_name
     from undermargin.scan import scan as run_scan
@@ -44,13 +61,27 @@ def scan(
             text=text,
             image=image,
             where=where,
-            cutoff=number_or_name(cutoff),
+            cutoff=number_or_name(cutoff or CUTOFFS[preset]),
+            model=model,
+            image_size=image_size,
+            procedure=_procedure(preset),
             epochs=epochs,
+            jobs=jobs,
+            precision=precision,
+            memory=None if memory is None else int(memory * 1e9),
             seed=seed,
             on_start=display.start,
             on_epoch=display.epoch,
         )
+    if ranks.rank() > 0:
+        return
     if as_json:
         typer.echo((out / "summary.json").read_text(), nl=False)
     elif not quiet:
         show.scan(out)
+
+
+def _procedure(preset: str) -> "Procedure":
+    from undermargin.folds import Procedure
+
+    return {"default": Procedure.default, "paper": Procedure.paper, "reference": Procedure.reference}[preset]

@@ -11,16 +11,16 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 if TYPE_CHECKING:
-    from undermargin.data.samples import Samples
     from undermargin.demo import Demo
+    from undermargin.scan import Outlook
     from undermargin.scan import Progress as ScanProgress
-    from undermargin.training.plan import Plan
 
 console = Console(highlight=False)
 MOST_CONFUSIONS = 5
 MOST_CLASSES = 20
 MOST_SUSPICIOUS = 10
 NUM_DRAWN = 4
+LINES = 10  # of progress for each fold, where there is no terminal
 SHADES = " ░▒▓█"
 
 
@@ -72,7 +72,7 @@ def _most_suspicious(result: "Demo") -> None:
         return
     worst = verdicts.flagged[:NUM_DRAWN]
     table = Table(title="Most suspicious", title_justify="left", show_header=False, box=None, padding=(0, 4, 0, 0))
-    table.add_row(*(_drawn(result.images[index, 0]) for index in worst))
+    table.add_row(*(_drawn(result.images[index, :, :, 0] / 255) for index in worst))
     for text, labels in (("label", verdicts.labels), ("looks like", verdicts.suggested_labels)):
         table.add_row(*(f"[dim]{text}[/] {verdicts.name(int(labels[index]))}" for index in worst))
     console.print()
@@ -86,7 +86,7 @@ def _drawn(image: Any) -> str:
 
 
 class ScanDisplay:
-    """What a scan shows on standard error while it runs: what was found, then a bar over both folds."""
+    """What a scan shows on standard error while it runs: what was found, then a bar for each fold."""
 
     def __init__(self, *, is_quiet: bool) -> None:
         self.is_quiet = is_quiet
@@ -95,11 +95,11 @@ class ScanDisplay:
             TextColumn("{task.description}"),
             BarColumn(),
             MofNCompleteColumn(),
-            TextColumn("epochs, {task.fields[speed]}"),
+            TextColumn("epochs, {task.fields[state]}"),
             TimeRemainingColumn(),
         )
         self.bar = Progress(*columns, console=self.console, transient=True, disable=is_quiet)
-        self.task = self.bar.add_task("fold 0", total=None, speed="starting", visible=False)
+        self.tasks = [self.bar.add_task("", total=None, state="waiting", visible=False) for _ in range(2)]
 
     def __enter__(self) -> "ScanDisplay":
         return self
@@ -107,8 +107,9 @@ class ScanDisplay:
     def __exit__(self, *_: object) -> None:
         self.bar.stop()
 
-    def start(self, samples: "Samples", chosen: "Plan") -> None:
-        """Say what was found and what will be done."""
+    def start(self, outlook: "Outlook") -> None:
+        """Say what was found, what will be done and how long it may take."""
+        samples, chosen = outlook.samples, outlook.plan
         found = samples.found
         where = f" in {escape(found['path'])}" if "path" in found else ""
         self.console.print(f"[bold]{len(samples):,}[/] samples ({samples.kind}), {samples.num_classes} classes{where}")
@@ -118,18 +119,33 @@ class ScanDisplay:
             self.console.print(f"[yellow]{len(samples.skipped)} could not be read[/] and are listed in skipped.csv")
         if found.get("empty_classes"):
             self.console.print(f"[yellow]classes without images:[/] {escape(', '.join(found['empty_classes']))}")
-        self.console.print(f"[dim]{chosen.model}, 2 x {chosen.budget.epochs} epochs[/]")
-        self.bar.start()
-        self.bar.update(self.task, total=2 * chosen.budget.epochs, visible=True)
+        if outlook.seconds is not None:
+            beside = ", both folds side by side" if outlook.jobs > 1 else ""
+            self.console.print(
+                f"[dim]{chosen.model}, at most 2 x {chosen.budget.epochs} epochs: up to "
+                f"{_duration(outlook.seconds)}{beside}[/]"
+            )
+        for fold, task in enumerate(self.tasks):
+            self.bar.update(task, total=chosen.budget.epochs, description=f"fold {fold}", visible=True)
+        if self.console.is_terminal:
+            self.bar.start()
 
     def epoch(self, progress: "ScanProgress") -> None:
-        """Move the bar on."""
-        self.bar.update(
-            self.task,
-            completed=progress.fold * progress.epochs + progress.epoch,
-            description=f"fold {progress.fold}",
-            speed=f"{progress.samples_per_second:,.0f} samples/s",
-        )
+        """Move a fold's bar on; where nobody watches, as in a batch job, print a line now and then."""
+        state = f"{progress.samples_per_second:,.0f} samples/s, cutoff {progress.cutoff:.2f}"
+        total = progress.epoch if progress.is_last else progress.epochs
+        self.bar.update(self.tasks[progress.fold], completed=progress.epoch, total=total, state=state)
+        every = max(1, progress.epochs // LINES)
+        if not self.console.is_terminal and (progress.is_last or progress.epoch % every == 0):
+            enough = ", enough" if progress.is_last and progress.epoch < progress.epochs else ""
+            self.console.print(f"fold {progress.fold}: epoch {progress.epoch} of {progress.epochs}{enough}, {state}")
+
+
+def _duration(seconds: float) -> str:
+    """In words, as exact as an estimate can be."""
+    if seconds < 60:
+        return f"{max(1, round(seconds))} s"
+    return f"{round(seconds / 60)} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
 def scan(out: Path) -> None:
@@ -165,7 +181,9 @@ def summary(found: dict[str, Any], folder: Path) -> None:
         console.print(f"[dim]{escape(cutoff['reason'])}[/]")
     _notes(found["notes"])
     if found.get("seconds"):
-        console.print(f"[dim]{found['seconds']:.0f} s, {found['samples_per_second']:,} samples/s[/]")
+        epochs = " + ".join(map(str, found["epochs"])) + " epochs, " if "epochs" in found else ""
+        saved = f" ({found['saved_epochs']} saved: the ranking had settled)" if found.get("saved_epochs") else ""
+        console.print(f"[dim]{epochs}{found['seconds']:.0f} s, {found['samples_per_second']:,} samples/s{saved}[/]")
     if found["classes"]:
         table = Table("label", "samples", "flagged", "share", box=None, title="Classes", title_justify="left")
         worst = sorted(found["classes"], key=lambda row: -(row["flagged_share"] or 0))

@@ -11,11 +11,11 @@ NUM_TEST = 360
 
 @dataclass(frozen=True)
 class Digits:
-    """Images (samples, 1, 8, 8) in [0, 1] and labels (samples,), split into a training and a test part."""
+    """Images (samples, 8, 8, 1) and labels (samples,), split into a training and a test part."""
 
-    train_images: npt.NDArray[np.float32]
+    train_images: npt.NDArray[np.uint8]
     train_labels: npt.NDArray[np.int64]
-    test_images: npt.NDArray[np.float32]
+    test_images: npt.NDArray[np.uint8]
     test_labels: npt.NDArray[np.int64]
 
 
@@ -24,7 +24,7 @@ def load_digits(*, seed: int = 0) -> Digits:
     from sklearn.datasets import load_digits as load
 
     images, labels = load(return_X_y=True)
-    images = (images / 16).astype(np.float32).reshape(-1, 1, 8, 8)
+    images = (images * (255 / 16)).round().astype(np.uint8).reshape(-1, 8, 8, 1)
     labels = labels.astype(np.int64)
     order = np.random.default_rng(seed).permutation(len(labels))
     test, train = order[:NUM_TEST], order[NUM_TEST:]

@@ -1,6 +1,7 @@
 """Data sets with one row a sample: CSV, TSV, JSON lines and Parquet, with texts, images or plain columns."""
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,8 @@ import pyarrow.compute as pc
 import pyarrow.csv as csv
 import pyarrow.parquet as pq
 
-from undermargin.data.pictures import LOOKED_AT, MAX_SKIPPED_SHARE, SUFFIXES, choose_size, decode, shorter_side
+from undermargin.data.pictures import LOOKED_AT, SUFFIXES, choose_size, shorter_side
+from undermargin.data.pixels import decode_all
 from undermargin.data.samples import Columns, Reading, Samples, encode_labels
 from undermargin.errors import InputError
 
@@ -47,7 +49,7 @@ def from_table(table: pa.Table, reading: Reading, found: dict[str, Any]) -> Samp
     image_column = image or _image_column(rest)
     if image_column and text is None:
         found |= {"image": image_column}
-        return _images(rest[image_column], labels, class_names, ids, found, reading.image_size)
+        return _images(rest[image_column], labels, class_names, ids, found, reading)
     text_column = text or _text_column(rest)
     if text_column:
         found["text"] = text_column
@@ -155,28 +157,23 @@ def _words(column: pa.ChunkedArray) -> float:
 
 
 def _images(
-    column: pa.ChunkedArray, labels: Any, class_names: list[str], ids: Any, found: dict[str, Any], size: int | None
+    column: pa.ChunkedArray, labels: Any, class_names: list[str], ids: Any, found: dict[str, Any], reading: Reading
 ) -> Samples:
     root = Path(found["path"]).parent if "path" in found else None
-    values = column.to_pylist()
-    if size is None:
-        some = [shorter_side(_bytes_or_none(value, root)) for value in values[:: max(1, len(values) // LOOKED_AT)]]
-        size = choose_size([side for side in some if side])
-    images = np.empty((len(values), size, size, 3), np.uint8)
-    kept: list[int] = []
-    skipped: list[tuple[str, str]] = []
-    for row, value in enumerate(values):
-        try:
-            images[len(kept)] = decode(image_bytes(value, root), size)
-        except InputError as error:
-            skipped.append((ids[row] if ids else str(row), str(error)))
-        else:
-            kept.append(row)
-    if len(skipped) > MAX_SKIPPED_SHARE * len(values):
-        raise InputError(f"{len(skipped)} of {len(values)} images cannot be read, the first is {skipped[0]}")
-    names = [ids[row] if ids else str(row) for row in kept] if ids or skipped else None
-    found |= {"image_size": size, "skipped_rows": sorted(set(range(len(values))) - set(kept))}
-    return Samples("images", images[: len(kept)], labels[kept], class_names, names, found, skipped)
+    total = len(column)
+    if (size := reading.image_size) is None:
+        some = [column[row].as_py() for row in range(0, total, max(1, total // LOOKED_AT))]
+        size = choose_size([side for value in some if (side := shorter_side(_bytes_or_none(value, root)))])
+    names = ids or [str(row) for row in range(total)]
+    reads = ((name, partial(_value_bytes, value, root)) for name, value in zip(names, column, strict=True))
+    images, kept, skipped = decode_all(reads, total, size, spill=reading.spill_for(total, size))
+    found |= {"image_size": size, "skipped_rows": sorted(set(range(total)) - set(kept))}
+    kept_names = [names[row] for row in kept] if ids or skipped else None
+    return Samples("images", images, labels[kept], class_names, kept_names, found, skipped)
+
+
+def _value_bytes(value: pa.Scalar, root: Path | None) -> bytes:
+    return image_bytes(value.as_py(), root)
 
 
 def _bytes_or_none(value: Any, root: Path | None) -> bytes:

@@ -1,8 +1,10 @@
 """A data set as it was found: inputs of one kind, labels, names, and what had to be left out."""
 
 import hashlib
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -25,6 +27,17 @@ class Reading:
     image: str | None = None
     where: str | None = None  # COLUMN=VALUE: these rows only
     image_size: int | None = None  # a side, in pixels
+    memory: int | None = None  # bytes that images may take in memory; half of what is free
+    spill: Path | None = None  # the file that takes their pixels when they are more
+
+    def spill_for(self, num_images: int, size: int) -> Path | None:
+        """Where the pixels of so many images go: a file, or None for memory."""
+        free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        allowed = free // 2 if self.memory is None else self.memory
+        needed = num_images * size * size * 3
+        if needed > allowed and self.spill is None:
+            raise InputError(f"{num_images} images need {needed:,} bytes as pixels, {allowed:,} are allowed")
+        return self.spill if needed > allowed else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,8 +54,8 @@ class Columns:
 
 @dataclass(frozen=True, eq=False)
 class Samples:
-    """A data set in memory. `inputs`: images uint8 (samples, height, width, channels), a list of texts,
-    `Columns`, or embeddings float32 (samples, numbers)."""
+    """A data set. `inputs`: images uint8 (samples, height, width, channels) in memory or as `Pixels` on disk,
+    a list of texts, `Columns`, or embeddings float32 (samples, numbers)."""
 
     kind: Kind
     inputs: Any
@@ -75,8 +88,11 @@ class Samples:
                 digest.update(text.encode() + b"\0")
         elif self.kind == "table":
             digest.update(self.inputs.numbers.tobytes() + self.inputs.codes.tobytes())
-        else:
+        elif isinstance(self.inputs, np.ndarray):
             digest.update(np.ascontiguousarray(self.inputs).data)
+        else:
+            for block in self.inputs.blocks():
+                digest.update(block.data)
         return digest.hexdigest()[:16]
 
 

@@ -39,7 +39,7 @@ def _load_folder(path: Path, reading: Reading) -> Samples:
         if len(files) > 1:
             raise InputError(f"{path} holds {len(files)} Parquet files; name one of them")
         return _load_file(files[0], reading)
-    return load_class_folders(path, image_size=reading.image_size)
+    return load_class_folders(path, reading)
 
 
 def _load_file(path: Path, reading: Reading) -> Samples:

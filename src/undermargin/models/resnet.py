@@ -2,9 +2,10 @@
 
 from itertools import pairwise
 
-import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 - torch's own name for it
+
+from undermargin.models.images import normalised
 
 
 class Block(nn.Module):
@@ -29,7 +30,7 @@ class Block(nn.Module):
 
 
 class ResNet(nn.Module):
-    """A residual network that takes images as bytes, uint8 (batch, channels, height, width), and scales them itself."""
+    """A residual network that takes images as bytes, uint8 (batch, height, width, channels)."""
 
     def __init__(self, num_outputs: int, *, channels: int = 3, blocks: int = 1, stem_stride: int = 1) -> None:
         super().__init__()
@@ -44,7 +45,6 @@ class ResNet(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         """Logits (batch, outputs)."""
-        x = images.to(self.stem.weight.dtype).sub(127.5).div(64).contiguous(memory_format=torch.channels_last)
-        x = F.relu(self.stem_norm(self.stem(x)))
+        x = F.relu(self.stem_norm(self.stem(normalised(images, self.stem.weight.dtype))))
         logits: Tensor = self.output(self.blocks(x).mean((2, 3)))
         return logits

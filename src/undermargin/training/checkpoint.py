@@ -1,4 +1,4 @@
-"""A training and the tracker that watches it, in one file, so that neither is ahead of the other."""
+"""A training, the tracker that watches it and the stop rule, in one file, so that none is ahead of the others."""
 
 import json
 from pathlib import Path
@@ -7,22 +7,25 @@ from torch import Tensor
 
 from undermargin.files import load_tensors, save_tensors
 from undermargin.tracker import Tracker
-from undermargin.training.network import Training
+from undermargin.training.engine import Engine
+from undermargin.training.stop import PREFIX as STOP
+from undermargin.training.stop import Stop
 
 TRACKER = "tracker."
 
 
-def save_checkpoint(path: Path, training: Training, tracker: Tracker) -> None:
-    """Write both; the file appears whole or not at all."""
+def save_checkpoint(path: Path, engine: Engine, tracker: Tracker, stop: Stop) -> None:
+    """Write all; the file appears whole or not at all."""
     state = tracker.state_dict()
     tensors = {TRACKER + name: value for name, value in state.items() if isinstance(value, Tensor)}
     about = {name: value for name, value in state.items() if not isinstance(value, Tensor)}
-    save_tensors(path, training.tensors() | tensors, about=json.dumps(about))
+    save_tensors(path, engine.tensors() | tensors | stop.tensors(), about=json.dumps(about))
 
 
-def load_checkpoint(path: Path, training: Training, tracker: Tracker) -> None:
+def load_checkpoint(path: Path, engine: Engine, tracker: Tracker, stop: Stop) -> None:
     """Go on from what `save_checkpoint` wrote."""
     about, tensors = load_tensors(path)
     watched = {name.removeprefix(TRACKER): value for name, value in tensors.items() if name.startswith(TRACKER)}
     tracker.load_state_dict(about | watched)
-    training.load({name: value for name, value in tensors.items() if not name.startswith(TRACKER)})
+    stop.load(tensors)
+    engine.load({name: value for name, value in tensors.items() if not name.startswith((TRACKER, STOP))})

@@ -1,77 +1,123 @@
-"""One plain training loop for networks, an epoch at a time, that can stop after any of them and go on."""
+"""One plain training loop for networks, on whatever device, precision and number of processes there is."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Literal
+from functools import cache
 
 import numpy as np
-import numpy.typing as npt
 import torch
+from accelerate import Accelerator
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 - torch's own name for it
 
-Inputs = tuple[Tensor, ...]  # what a model takes, sample by sample along the first axis of each
-Augment = Callable[[Inputs, torch.Generator], Inputs]
-Observe = Callable[[Tensor, Tensor, Tensor], None]
+from undermargin.data.pixels import Pixels
+from undermargin.errors import TrainingError
+from undermargin.training.engine import Budget, Logits, Observe, Rows
+
+Input = Tensor | Pixels  # a row a sample; pixels on disk are read batch by batch
+Inputs = tuple[Input, ...]  # what a model takes
+Augment = Callable[[tuple[Tensor, ...], torch.Generator], tuple[Tensor, ...]]
 
 OPTIMIZER = "optimizer."  # prefix of the optimizer's tensors in a checkpoint
 MODEL = "model."
+PREDICTED_TOGETHER = 1024
+BATCHES_AHEAD = 2  # that are read from disk while others are trained on
 
 
-@dataclass(frozen=True)
-class Budget:
-    """How long and how to train."""
-
-    epochs: int
-    batch_size: int
-    optimizer: Literal["sgd", "adamw"] = "sgd"  # sgd has Nesterov momentum, as in the paper
-    learning_rate: float = 0.1
-    momentum: float = 0.9
-    weight_decay: float = 1e-4
-    drops: tuple[float, ...] = ()  # at these shares of the epochs the learning rate falls to a tenth
-
-    def rate(self, epoch: int) -> float:
-        """The learning rate of an epoch."""
-        passed = sum(epoch >= int(share * self.epochs) for share in self.drops)
-        return self.learning_rate * 0.1**passed
+@cache
+def accelerator(precision: str = "no") -> Accelerator:
+    """The device, the precision (no, fp16, bf16) and the processes of this job."""
+    try:
+        return Accelerator(mixed_precision=precision)
+    except ValueError as error:
+        raise TrainingError(f"precision {precision!r} cannot be used in this process: {error}") from None
 
 
 class Training:
-    """A network, its optimizer and its data. What an epoch does depends on the seed and its number alone,
-    so a training that goes on from a checkpoint ends as if it had never stopped."""
+    """A network, its optimizer and its data; see `Engine`."""
 
     def __init__(
-        self, model: nn.Module, inputs: Inputs, labels: Tensor, budget: Budget, *, seed: int, augment: Augment | None
+        self,
+        model: nn.Module,
+        inputs: Inputs,
+        labels: Tensor,
+        budget: Budget,
+        *,
+        seed: int,
+        augment: Augment | None = None,
+        rows: Tensor | None = None,
+        precision: str = "no",
     ) -> None:
-        self.model = model
-        self.inputs = inputs
-        self.labels = labels
+        self.accelerator = accelerator(precision)
+        self.device = self.accelerator.device
+        self.inputs = tuple(values.to(self.device) if isinstance(values, Tensor) else values for values in inputs)
+        self.labels = labels.to(self.device)
+        self.rows = torch.arange(len(labels)) if rows is None else rows
         self.budget = budget
         self.seed = seed
         self.augment = augment
-        self.optimizer = _optimizer(model, budget)
+        self.network = model  # the bare one; `model` may be wrapped for several processes
+        self.model, self.optimizer = self.accelerator.prepare(model, _optimizer(model, budget))
 
     def run_epoch(self, epoch: int, observe: Observe | None = None) -> None:
         """Show every sample once; `observe(logits, labels, indices)` sees every step."""
         generator = torch.Generator().manual_seed(self.seed * 1_000_003 + epoch)
+        order = self.rows[torch.randperm(len(self.rows), generator=generator)]
+        batches = _batches(order, self.budget.batch_size, self.accelerator.num_processes)
         for group in self.optimizer.param_groups:
             group["lr"] = self.budget.rate(epoch)
+        generator.manual_seed(generator.initial_seed() + self.accelerator.process_index)  # each rank draws its own
         self.model.train()
-        with torch.random.fork_rng(devices=[]):
+        with torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else []):
             torch.manual_seed(int(torch.randint(2**62, (1,), generator=generator)))  # for dropout
-            for indices in _batches(len(self.labels), self.budget.batch_size, generator):
-                batch = tuple(values[indices] for values in self.inputs)
-                labels = self.labels[indices]
-                logits = self.model(*(self.augment(batch, generator) if self.augment else batch))
-                if observe is not None:
-                    observe(logits, labels, indices)
-                self.optimizer.zero_grad()
-                F.cross_entropy(logits, labels).backward()  # type: ignore[no-untyped-call]
-                self.optimizer.step()
+            for indices, batch in self._loaded(batches):
+                self._step(indices, batch, generator, observe)
+
+    def _step(
+        self, indices: Tensor, batch: tuple[Tensor, ...], generator: torch.Generator, observe: Observe | None
+    ) -> None:
+        labels = self.labels[indices]
+        with self.accelerator.autocast():
+            logits = self.model(*(self.augment(batch, generator) if self.augment else batch))
+        if observe is not None:
+            observe(logits, labels, indices)
+        self.optimizer.zero_grad()
+        self.accelerator.backward(F.cross_entropy(logits.float(), labels))
+        self.optimizer.step()
+
+    def _loaded(self, batches: list[Tensor]) -> Iterator[tuple[Tensor, tuple[Tensor, ...]]]:
+        """This process's share of every batch, on the device; what is on disk is read ahead in a thread."""
+        shares = [batch[self.accelerator.process_index :: self.accelerator.num_processes] for batch in batches]
+        if all(isinstance(values, Tensor) for values in self.inputs):
+            yield from ((indices.to(self.device), self._take(indices)) for indices in shares)
+            return
+        with ThreadPoolExecutor(1) as thread:
+            waiting = [thread.submit(self._take, indices) for indices in shares[:BATCHES_AHEAD]]
+            for number, indices in enumerate(shares):
+                if number + BATCHES_AHEAD < len(shares):
+                    waiting.append(thread.submit(self._take, shares[number + BATCHES_AHEAD]))
+                yield indices.to(self.device), waiting.pop(0).result()
+
+    def _take(self, indices: Tensor) -> tuple[Tensor, ...]:
+        return tuple(
+            values[indices.to(values.device)]
+            if isinstance(values, Tensor)
+            else torch.from_numpy(values[indices.tolist()]).to(self.device)
+            for values in self.inputs
+        )
+
+    @torch.no_grad()
+    def predict(self, rows: Rows) -> Logits:
+        """Logits of these samples, whether they were trained on or not: (rows, outputs)."""
+        self.model.eval()
+        parts = torch.split(torch.from_numpy(rows), PREDICTED_TOGETHER)
+        with self.accelerator.autocast():
+            return np.concatenate([self.network(*self._take(part)).float().cpu().numpy() for part in parts])
 
     def tensors(self) -> dict[str, Tensor]:
         """Everything that training has changed, by name."""
-        model = {MODEL + name: value for name, value in self.model.state_dict().items()}
+        model = {MODEL + name: value for name, value in self.network.state_dict().items()}
         state = self.optimizer.state_dict()["state"]
         return model | {
             f"{OPTIMIZER}{number}.{name}": torch.as_tensor(value)
@@ -83,7 +129,7 @@ class Training:
     def load(self, tensors: Mapping[str, Tensor]) -> None:
         """Take over what `tensors` gave."""
         model = {name.removeprefix(MODEL): value for name, value in tensors.items() if name.startswith(MODEL)}
-        self.model.load_state_dict(model)
+        self.network.load_state_dict(model)
         state: dict[int, dict[str, Tensor]] = {}
         for name, value in tensors.items():
             if name.startswith(OPTIMIZER):
@@ -104,10 +150,11 @@ def _optimizer(model: nn.Module, budget: Budget) -> torch.optim.Optimizer:
     )
 
 
-def _batches(num_samples: int, batch_size: int, generator: torch.Generator) -> list[Tensor]:
-    """A new order every epoch; a last batch of one, which has no batch statistics, joins the one before."""
-    batches = list(torch.split(torch.randperm(num_samples, generator=generator), batch_size))
-    if len(batches) > 1 and len(batches[-1]) == 1:
+def _batches(order: Tensor, batch_size: int, num_processes: int) -> list[Tensor]:
+    """Batches in this order; a last one with less than two samples a process, which have no batch statistics, joins
+    the one before."""
+    batches = list(torch.split(order, batch_size))
+    if len(batches) > 1 and len(batches[-1]) < 2 * num_processes:
         batches[-2:] = [torch.cat(batches[-2:])]
     return batches
 
@@ -119,9 +166,26 @@ def build(make: Callable[[int], nn.Module], num_outputs: int, *, seed: int) -> n
         return make(num_outputs)
 
 
-@torch.no_grad()
-def predict(model: nn.Module, inputs: Inputs, num_classes: int, *, batch_size: int = 1024) -> npt.NDArray[np.int64]:
-    """The most likely of the real classes for each sample: (samples,)."""
-    model.eval()
-    parts = zip(*(torch.split(values, batch_size) for values in inputs), strict=True)
-    return np.concatenate([model(*part)[:, :num_classes].argmax(1).numpy() for part in parts])
+@dataclass(frozen=True)
+class NetworkPlan:
+    """A network and what it is trained on; see `Plan`."""
+
+    model: str
+    make_model: Callable[[int], nn.Module]
+    inputs: Inputs
+    budget: Budget
+    augment: Augment | None = None
+    precision: str = "no"
+
+    def start(self, labels: Rows, num_outputs: int, *, seed: int, budget: Budget, rows: Rows | None = None) -> Training:
+        """A training on these labels (samples,), of these rows alone if they are given."""
+        return Training(
+            build(self.make_model, num_outputs, seed=seed),
+            self.inputs,
+            torch.from_numpy(labels),
+            budget,
+            seed=seed,
+            augment=self.augment,
+            rows=None if rows is None else torch.from_numpy(rows),
+            precision=self.precision,
+        )

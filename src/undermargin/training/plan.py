@@ -4,116 +4,130 @@ AUM works while the network has not yet learned the wrong labels by heart, so sm
 dropout or augmentation, and few epochs.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
+from types import MappingProxyType
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import nn
 
+from undermargin.data.features import Vectors, latent, standardised
+from undermargin.data.pixels import Pixels
 from undermargin.data.samples import Columns, Samples
 from undermargin.errors import InputError
+from undermargin.models.images import Normalised
 from undermargin.models.mlp import TableNet, head
 from undermargin.models.resnet import ResNet
-from undermargin.training.augmentation import augmentation
-from undermargin.training.network import Augment, Budget, Inputs
+from undermargin.models.small import small_cnn
+from undermargin.training.augmentation import Augmentation
+from undermargin.training.boosting import MAX_CATEGORIES, BoostingPlan
+from undermargin.training.engine import Budget, Plan
+from undermargin.training.network import NetworkPlan
 
-Vectors = npt.NDArray[np.float32]
-
-TEXT_NUMBERS = 256  # a text becomes this many, by latent semantic analysis
-MAX_TERMS = 100_000
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What is trained on, by what network, and for how long."""
-
-    inputs: Inputs
-    make_model: Callable[[int], nn.Module]
-    budget: Budget
-    augment: Augment | None
-    model: str  # what the network is called
+MakeModel = Callable[[int], nn.Module]
+TINY = 16  # pixels: images with shorter sides are too small for strides
 
 
-def plan(samples: Samples, *, epochs: int | None = None) -> Plan:
-    """The plan for these samples; `epochs` overrules its length."""
-    make = {"images": _images, "text": _text, "table": _table, "embeddings": _embeddings}[samples.kind]
-    return make(samples, epochs)
+def plan(samples: Samples, *, model: str | MakeModel | None = None, precision: str = "no") -> Plan:
+    """The plan for these samples. `model` is a row of MODELS, a pretrained one by its prefix, or makes a network
+    from a number of outputs."""
+    models = MODELS[samples.kind]
+    name = DEFAULTS[samples.kind] if model is None or callable(model) else model
+    if name not in models:
+        raise InputError(f"there is no model {name!r} for {samples.kind}; choose from {', '.join(models)}")
+    chosen = models[name](samples)
+    if callable(model) and isinstance(chosen, NetworkPlan):
+        # the user's own network in our loop; images come to it as numbers around 0, channels first
+        make = partial(_normalised, model) if samples.kind == "images" else model
+        chosen = replace(chosen, model="the user's own", make_model=make)
+    return replace(chosen, precision=precision) if isinstance(chosen, NetworkPlan) else chosen
 
 
-def _images(samples: Samples, epochs: int | None) -> Plan:
-    pixels = torch.from_numpy(np.ascontiguousarray(samples.inputs.transpose(0, 3, 1, 2)))
-    side, channels = min(pixels.shape[2:]), pixels.shape[1]
-    model = partial(ResNet, channels=channels, blocks=1, stem_stride=2 if side > 32 else 1)
-    budget = Budget(epochs or _between(200_000 / len(samples), 10, 60), 64)
+def _normalised(make_model: MakeModel, num_outputs: int) -> nn.Module:
+    return Normalised(make_model(num_outputs))
+
+
+def _images(samples: Samples, *, blocks: int) -> NetworkPlan:
+    _, height, width, channels = samples.inputs.shape
+    side = min(height, width)
     # digits and letters are grey and must not be mirrored; photos have colours
-    augment = augmentation(pixels=max(1, side // 8), flips=channels == 3)
-    return Plan((pixels,), model, budget, augment, "ResNet-8")
+    augment = Augmentation(pixels=max(1, side // 8), flips=channels == 3)
+    if side < TINY and blocks == 1:
+        make: MakeModel = partial(_normalised, partial(small_cnn, channels=channels))
+        name = "a small convolutional network"
+        budget = Budget(_between(90_000 / len(samples), 10, 60), 32, weight_decay=1e-3)
+    else:
+        make = partial(ResNet, channels=channels, blocks=blocks, stem_stride=2 if side > 32 else 1)
+        name = f"ResNet-{6 * blocks + 2}"
+        budget = Budget(_between(200_000 / len(samples), 10, 60), 64)
+    pixels = samples.inputs if isinstance(samples.inputs, Pixels) else torch.from_numpy(samples.inputs)
+    return NetworkPlan(name, make, (pixels,), budget, augment)
 
 
-def _text(samples: Samples, epochs: int | None) -> Plan:
-    return _vectors(_latent(samples.inputs), epochs, "latent semantic analysis and one hidden layer")
+def _text(samples: Samples) -> NetworkPlan:
+    return _vectors(latent(samples.inputs), "latent semantic analysis and one hidden layer")
 
 
-def _embeddings(samples: Samples, epochs: int | None) -> Plan:
-    return _vectors(_standardised(samples.inputs), epochs, "one hidden layer")
+def _embeddings(samples: Samples) -> NetworkPlan:
+    return _vectors(standardised(samples.inputs), "one hidden layer")
 
 
-def _table(samples: Samples, epochs: int | None) -> Plan:
+def _linear(samples: Samples) -> NetworkPlan:
+    vectors = torch.from_numpy(standardised(samples.inputs))
+    make = partial(nn.Linear, vectors.shape[1])
+    return NetworkPlan("a linear classifier", make, (vectors,), _budget(len(samples)))
+
+
+def _table(samples: Samples) -> NetworkPlan:
     columns: Columns = samples.inputs
     missing = np.isnan(columns.numbers)
     shown = missing.any(0)  # that a number is missing may say something itself
-    numbers = _standardised(columns.numbers)
+    numbers = standardised(columns.numbers)
     numbers[missing] = 0
     inputs = (
         torch.from_numpy(np.concatenate([numbers, missing[:, shown].astype(np.float32)], 1)),
         torch.from_numpy(columns.codes),
     )
     model = partial(TableNet, inputs[0].shape[1], columns.num_codes)
-    return Plan(inputs, model, _budget(len(samples), epochs), None, "embedded categories and one hidden layer")
+    name = "embedded categories and one hidden layer"
+    return NetworkPlan(name, model, inputs, _budget(len(samples)))
 
 
-def _vectors(vectors: Vectors, epochs: int | None, model: str) -> Plan:
+def _boosting(samples: Samples) -> BoostingPlan:
+    if samples.kind == "embeddings":
+        matrix, is_category = samples.inputs, np.zeros(samples.inputs.shape[1], bool)
+    else:
+        columns: Columns = samples.inputs
+        codes = np.where(columns.codes > 0, columns.codes - 1, np.nan).astype(np.float32)
+        matrix = np.concatenate([columns.numbers, codes], 1)
+        few = [size <= MAX_CATEGORIES for size in columns.num_codes]
+        is_category = np.array([False] * columns.numbers.shape[1] + few)
+    return BoostingPlan(matrix, is_category, Budget(ROUNDS, len(samples), learning_rate=0.1))
+
+
+def _vectors(vectors: Vectors, name: str) -> NetworkPlan:
     inputs = torch.from_numpy(vectors)
-    return Plan((inputs,), partial(head, inputs.shape[1]), _budget(len(vectors), epochs), None, model)
+    return NetworkPlan(name, partial(head, inputs.shape[1]), (inputs,), _budget(len(vectors)))
 
 
-def _budget(num_samples: int, epochs: int | None) -> Budget:
+def _budget(num_samples: int) -> Budget:
     batch_size = 64 if num_samples <= 50_000 else 256
-    length = epochs or _between(100_000 / num_samples, 5, 20)
-    return Budget(length, batch_size, optimizer="adamw", learning_rate=3e-3)
+    return Budget(_between(100_000 / num_samples, 5, 20), batch_size, optimizer="adamw", learning_rate=3e-3)
 
 
 def _between(value: float, low: int, high: int) -> int:
     return int(min(max(round(value), low), high))
 
 
-def _standardised(values: Vectors) -> Vectors:
-    """Mean 0 and deviation 1 in every column, missing numbers left out; wild outliers are pulled in."""
-    with np.errstate(invalid="ignore"):
-        centred = values - np.nan_to_num(np.nanmean(values, 0))
-        deviation = np.nan_to_num(np.nanstd(centred, 0), nan=1.0)
-    return np.asarray((centred / np.where(deviation > 0, deviation, 1)).clip(-10, 10), dtype=np.float32)
-
-
-def _latent(texts: list[str]) -> Vectors:
-    """Each text as a vector of length sqrt(numbers): TF-IDF of words and pairs of words, reduced."""
-    from sklearn.decomposition import TruncatedSVD
-    from sklearn.feature_extraction.text import TfidfVectorizer
-
-    try:
-        terms = TfidfVectorizer(
-            sublinear_tf=True,
-            ngram_range=(1, 2),
-            min_df=2 if len(texts) > 1000 else 1,
-            max_features=MAX_TERMS,
-            token_pattern=r"\S+",  # noqa: S106 - not a password
-        ).fit_transform(texts)
-    except ValueError as error:
-        raise InputError(f"the texts hold no words to learn from: {error}") from None
-    size = min(TEXT_NUMBERS, min(terms.shape) - 1)
-    vectors = TruncatedSVD(max(size, 1), random_state=0).fit_transform(terms)
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return np.asarray(vectors / np.where(lengths > 0, lengths, 1) * np.sqrt(max(size, 1)), dtype=np.float32)
+ROUNDS = 50
+MODELS: Mapping[str, Mapping[str, Callable[[Samples], NetworkPlan | BoostingPlan]]] = MappingProxyType(
+    {
+        "images": {"resnet8": partial(_images, blocks=1), "resnet20": partial(_images, blocks=3)},
+        "text": {"latent": _text},
+        "table": {"network": _table, "boosting": _boosting},
+        "embeddings": {"network": _embeddings, "linear": _linear, "boosting": _boosting},
+    }
+)
+DEFAULTS = {kind: next(iter(models)) for kind, models in MODELS.items()}

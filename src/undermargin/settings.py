@@ -1,0 +1,79 @@
+"""What a scan was asked to do: written into its folder, and compared when it goes on."""
+
+import platform
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+import undermargin
+from undermargin.data.samples import Samples
+from undermargin.errors import FolderError
+from undermargin.folder import Folder
+from undermargin.folds import Procedure
+from undermargin.jsonable import to_json
+from undermargin.training.engine import Budget
+from undermargin.training.plan import MakeModel
+
+COMPARED = ("model", "budget", "procedure", "seed", "versions", "num_threads", "jobs", "precision", "device")
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a scan is run, where the data do not decide: every field has a good default."""
+
+    procedure: Procedure = Procedure.default
+    cutoff: str | float = "auto"
+    model: str | MakeModel | None = None  # chosen from the data
+    epochs: int | None = None  # exactly so many in each fold; None: at most as many as the data suggest
+    seed: int = 0
+    jobs: int | None = None  # folds side by side: 1 or 2; None: 2 for images on a CPU with two cores or more
+    precision: str = "no"  # or bf16, fp16
+
+
+def claim(folder: Folder, samples: Samples, model: str, budget: Budget, options: Options, jobs: int) -> None:
+    """Write what is asked, or make sure that what the folder holds was asked in the same words."""
+    config = {
+        "source": samples.found,
+        "kind": samples.kind,
+        "num_samples": len(samples),
+        "class_names": samples.class_names,
+        "fingerprint": samples.fingerprint(),
+        "model": model,
+        "budget": asdict(budget),
+        "procedure": asdict(options.procedure),
+        "seed": options.seed,
+        "jobs": jobs,
+        "precision": options.precision,
+        **environment(),
+    }
+    if (folder / "config.json").is_file():
+        _compare(folder.read_json("config.json"), config, folder)
+    else:
+        folder.write_json("config.json", config)
+
+
+def environment() -> dict[str, Any]:
+    """What else the numbers depend on: versions, the number of threads, the device."""
+    return {
+        "versions": {
+            "undermargin": undermargin.__version__,
+            "python": platform.python_version(),
+            "torch": torch.__version__,
+            "numpy": np.__version__,
+        },
+        "num_threads": torch.get_num_threads(),
+        "device": "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu",
+    }
+
+
+def _compare(before: dict[str, Any], now: dict[str, Any], folder: Folder) -> None:
+    if before.get("fingerprint") != now["fingerprint"]:
+        raise FolderError(f"{folder.path} holds a scan of other data; choose another folder with --out")
+    for name in COMPARED:
+        if to_json(before.get(name)) != to_json(now[name]):
+            raise FolderError(
+                f"{folder.path} holds a scan with another {name}: {to_json(before.get(name), indent=None)} instead of "
+                f"{to_json(now[name], indent=None)}; choose another folder with --out, or take the old one away"
+            )

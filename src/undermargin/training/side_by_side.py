@@ -1,0 +1,80 @@
+"""Folds side by side: each in a process of its own, with its share of the cores."""
+
+import ctypes
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+import torch.multiprocessing as multiprocessing
+
+from undermargin.errors import TrainingError
+from undermargin.training.engine import Plan
+from undermargin.training.fold import OnEpoch, Task, train_fold
+
+DIE_WITH_PARENT = 1  # prctl's PR_SET_PDEATHSIG
+
+
+def train_side_by_side(plan: Plan, tasks: Sequence[Task], on_epoch: OnEpoch) -> None:
+    """Train all tasks at once; each leaves its run in its own folder."""
+    context = multiprocessing.get_context("spawn")
+    messages = context.Queue()
+    num_threads = threads_each(len(tasks))
+    processes = [
+        context.Process(target=_work, args=(plan, task, num_threads, os.getpid(), messages), daemon=True)
+        for task in tasks
+    ]
+    for process in processes:
+        process.start()
+    try:
+        _listen(processes, messages, on_epoch)
+    finally:
+        for process in processes:
+            process.terminate()
+            process.join()
+
+
+def threads_each(num_tasks: int) -> int:
+    """How many threads a task gets."""
+    return max(1, torch.get_num_threads() // num_tasks)
+
+
+def _listen(processes: list[Any], messages: Any, on_epoch: OnEpoch) -> None:
+    """Pass progress on until every process has said that it is done; None is that word."""
+    import queue
+
+    running = len(processes)
+    while running:
+        try:
+            message = messages.get(timeout=1)
+        except queue.Empty:
+            fallen = [process for process in processes if process.exitcode not in (None, 0)]
+            if fallen:
+                raise TrainingError(
+                    f"a fold's process ended with exit code {fallen[0].exitcode}; was it killed for its memory? "
+                    "The same command goes on from here; --jobs 1 needs less memory"
+                ) from None
+            continue
+        if isinstance(message, str):
+            raise TrainingError(message)
+        if message is None:
+            running -= 1
+        else:
+            on_epoch(message)
+
+
+def _work(plan: Plan, task: Task, num_threads: int, parent: int, messages: Any) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent is interrupted too, and ends us
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(DIE_WITH_PARENT, signal.SIGKILL)  # a killed scan must not go on writing
+    if os.getppid() != parent:
+        return
+    torch.set_num_threads(num_threads)
+    try:
+        train_fold(plan, task, messages.put)
+    except Exception as error:  # whatever it is, the parent must hear of it
+        messages.put(f"fold {task.fold.number}: {type(error).__name__}: {error}")
+    else:
+        messages.put(None)

@@ -1,0 +1,63 @@
+"""Knowing when to stop: when twice the training no longer changes the ranking.
+
+A running mean settles by itself, so comparing one epoch with the next would stop at any length. Each check compares
+the scores with those at half as many epochs instead: it asks the same question however long the training has been.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from scipy.stats import spearmanr
+from torch import Tensor
+
+SETTLED = 0.965  # rank correlation with the scores at half as many epochs
+FIRST_CHECK = 8  # epochs
+CHECKS_AN_OCTAVE = 4  # 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, ...
+LOOKED_AT = 20_000  # samples, evenly spread: enough for a rank correlation
+PREFIX = "stop."
+WAS_SETTLED = "stop.was_settled"
+
+
+def is_check(epochs: int) -> bool:
+    """Whether the ranking is looked at after so many epochs.
+
+    >>> [epochs for epochs in range(40) if is_check(epochs)]
+    [8, 10, 12, 14, 16, 20, 24, 28, 32]
+    """
+    if epochs < FIRST_CHECK:
+        return False
+    octave = 2 ** int(np.log2(epochs / FIRST_CHECK))
+    return bool(epochs % (FIRST_CHECK // CHECKS_AN_OCTAVE * octave) == 0)
+
+
+class Stop:
+    """Remembers scores of earlier epochs; `is_settled` says when it is enough."""
+
+    def __init__(self) -> None:
+        self.remembered: dict[int, npt.NDArray[np.float32]] = {}
+        self.was_settled = False
+
+    def is_settled(self, epochs: int, scores: npt.NDArray[np.floating]) -> bool:
+        """Look at the scores after so many epochs: (samples,)."""
+        scores = scores[:: max(1, len(scores) // LOOKED_AT)].astype(np.float32)
+        self.remembered = {when: before for when, before in self.remembered.items() if 2 * when >= epochs}
+        before = self.remembered.get(epochs // 2)
+        if is_check(2 * epochs):
+            self.remembered[epochs] = scores
+        if not is_check(epochs) or before is None:
+            return False
+        self.was_settled = bool(spearmanr(before, scores, nan_policy="omit").statistic >= SETTLED)
+        return self.was_settled
+
+    def tensors(self) -> dict[str, Tensor]:
+        """What a checkpoint needs."""
+        remembered = {f"{PREFIX}{when}": torch.from_numpy(scores) for when, scores in self.remembered.items()}
+        return remembered | {WAS_SETTLED: torch.tensor(self.was_settled)}
+
+    def load(self, tensors: Mapping[str, Tensor]) -> None:
+        """Take over what `tensors` gave."""
+        ours = {name: value for name, value in tensors.items() if name.startswith(PREFIX)}
+        self.was_settled = bool(ours.pop(WAS_SETTLED))
+        self.remembered = {int(name.removeprefix(PREFIX)): value.numpy() for name, value in ours.items()}

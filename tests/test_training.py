@@ -1,0 +1,286 @@
+"""How networks and trees are trained: streamed or not, alone or in several processes, stopped when it is enough."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from scipy.stats import spearmanr
+from sklearn.datasets import make_blobs
+from sklearn.ensemble import HistGradientBoostingClassifier
+
+from undermargin import Verdicts, metrics, noise, scan
+from undermargin.data.pixels import Pixels
+from undermargin.data.samples import Reading
+from undermargin.data.source import load
+from undermargin.errors import InputError, TrainingError
+from undermargin.folds import folds
+from undermargin.training.augmentation import flip, shift
+from undermargin.training.boosting import BoostingPlan
+from undermargin.training.engine import Budget
+from undermargin.training.fold import Task, train_fold
+from undermargin.training.network import NetworkPlan
+from undermargin.training.side_by_side import train_side_by_side
+from undermargin.training.stop import Stop, is_check
+
+
+@pytest.fixture(scope="module")
+def blobs():
+    """Embeddings in four clouds, a fifth of the labels flipped."""
+    x, true_labels = make_blobs(800, n_features=8, centers=4, cluster_std=2.0, random_state=0)
+    labels = noise.uniform(true_labels, 0.2, 4, seed=0)
+    return x.astype(np.float32), labels, labels != true_labels
+
+
+@pytest.fixture
+def photos(tmp_path):
+    """Noisy squares, red and blue, in class folders."""
+    rng = np.random.default_rng(0)
+    for name, colour in (("red", (180, 60, 60)), ("blue", (60, 60, 180))):
+        (tmp_path / "photos" / name).mkdir(parents=True)
+        for number in range(30):
+            pixels = (np.array(colour) + rng.integers(-50, 50, (32, 32, 3))).astype(np.uint8)
+            Image.fromarray(pixels).save(tmp_path / "photos" / name / f"{number}.png")
+    return tmp_path / "photos"
+
+
+def test_images_that_do_not_fit_into_memory_are_streamed_and_give_the_same_verdicts(photos, tmp_path):
+    spilled = load(photos, Reading(memory=1000, spill=tmp_path / "pixels.bin"))
+    whole = load(photos)
+    assert isinstance(spilled.inputs, Pixels)
+    np.testing.assert_array_equal(spilled.inputs[[3, 59, 0]], whole.inputs[[3, 59, 0]])
+    np.testing.assert_array_equal(spilled.inputs[50:], whole.inputs[50:])
+    np.testing.assert_array_equal(spilled.inputs[7], whole.inputs[7])
+    assert spilled.fingerprint() == whole.fingerprint()
+    streamed = scan(photos, tmp_path / "streamed", epochs=2, memory=1000)
+    in_memory = scan(photos, tmp_path / "in_memory", epochs=2)
+    np.testing.assert_array_equal(streamed.scores, in_memory.scores)
+    assert not list((tmp_path / "streamed").glob("*.bin"))
+
+
+def test_a_file_of_pixels_that_was_cut_off_is_an_error(tmp_path):
+    (tmp_path / "pixels.bin").write_bytes(bytes(20))
+    with pytest.raises(InputError, match="ends before image 2 of 3"):
+        Pixels(tmp_path / "pixels.bin", (3, 2, 2, 2))[[2]]
+
+
+def test_without_a_place_on_disk_too_many_images_are_an_error(photos):
+    with pytest.raises(InputError, match="60 images need 184,320 bytes as pixels, 10 are allowed"):
+        load(photos, Reading(memory=10))
+
+
+def test_a_shifted_image_is_one_of_all_shifts_and_a_flipped_one_is_a_mirror():
+    generator = torch.Generator().manual_seed(0)
+    image = torch.arange(1, 10, dtype=torch.uint8).view(1, 3, 3, 1)
+    padded = np.pad(image[0, :, :, 0].numpy(), 1)
+    possible = {padded[top : top + 3, left : left + 3].tobytes() for top in range(3) for left in range(3)}
+    seen = {shift(image, 1, generator)[0, :, :, 0].numpy().tobytes() for _ in range(200)}
+    assert seen == possible
+    mirrors = {flip(image, generator)[0, :, :, 0].numpy().tobytes() for _ in range(50)}
+    assert mirrors == {image[0, :, :, 0].numpy().tobytes(), image[0, :, :, 0].numpy()[:, ::-1].tobytes()}
+
+
+def test_checks_come_four_to_an_octave():
+    assert [epochs for epochs in range(1, 65) if is_check(epochs)] == [
+        8,
+        10,
+        12,
+        14,
+        16,
+        20,
+        24,
+        28,
+        32,
+        40,
+        48,
+        56,
+        64,
+    ]
+
+
+def test_it_stops_when_the_ranking_is_that_of_half_as_many_epochs():
+    rng = np.random.default_rng(0)
+    truth, stop = rng.normal(size=500), Stop()
+    total = np.zeros(500)
+    history = {}
+    for epoch in range(1, 200):
+        total += truth + rng.normal(size=500) * 3
+        history[epoch] = total / epoch
+        if stop.is_settled(epoch, history[epoch]):
+            break
+    assert is_check(epoch)
+    assert spearmanr(history[epoch], history[epoch // 2]).statistic >= 0.965
+    earlier = [e for e in range(8, epoch) if is_check(e)]
+    assert all(spearmanr(history[e], history[e // 2]).statistic < 0.965 for e in earlier)
+
+
+def test_a_stop_rule_that_goes_on_from_a_checkpoint_decides_the_same():
+    rng = np.random.default_rng(1)
+    whole, parts = Stop(), Stop()
+    for epoch in range(1, 33):
+        scores = rng.normal(size=50).astype(np.float32) / epoch + np.arange(50)
+        resumed = Stop()
+        resumed.load(parts.tensors())
+        parts = resumed
+        assert whole.is_settled(epoch, scores) == parts.is_settled(epoch, scores)
+        assert whole.was_settled == parts.was_settled
+
+
+def test_saved_epochs_are_those_that_were_not_run(blobs, tmp_path):
+    scan(blobs[:2], tmp_path / "scan")
+    summary = json.loads((tmp_path / "scan" / "summary.json").read_text())
+    planned = json.loads((tmp_path / "scan" / "config.json").read_text())["budget"]["epochs"]
+    run = [len((tmp_path / "scan" / f"fold{fold}" / "log.jsonl").read_text().splitlines()) for fold in (0, 1)]
+    assert summary["epochs"] == run
+    assert summary["saved_epochs"] == 2 * planned - sum(run)
+
+
+def test_with_a_fixed_number_of_epochs_nothing_is_saved(blobs, tmp_path):
+    scan(blobs[:2], tmp_path / "scan", epochs=25)
+    summary = json.loads((tmp_path / "scan" / "summary.json").read_text())
+    assert (summary["epochs"], summary["saved_epochs"]) == ([25, 25], 0)
+
+
+def test_boosted_trees_are_watched_round_by_round(blobs, tmp_path):
+    x, labels, is_flipped = blobs
+    seen = []
+    plan = BoostingPlan(x, np.zeros(8, bool), Budget(5, 800, learning_rate=0.1))
+    engine = plan.start(labels, 4, seed=0, budget=plan.budget)
+    for round_ in range(5):
+        engine.run_epoch(round_, lambda logits, *_: seen.append(logits.numpy()))
+    for rounds in (1, 5):  # scikit-learn's own model of so many rounds
+        trees = HistGradientBoostingClassifier(
+            max_iter=rounds, learning_rate=0.1, l2_regularization=1.0, early_stopping=False, random_state=0
+        ).fit(x, labels)
+        np.testing.assert_allclose(seen[rounds - 1], trees.decision_function(x), atol=1e-5)
+    np.testing.assert_allclose(engine.predict(np.arange(10)), seen[-1][:10], atol=1e-5)
+    found = metrics.identification(scan((x, labels), tmp_path / "scan", model="boosting"), is_flipped)
+    assert found["average_precision"] > 0.9
+
+
+def test_trees_that_never_saw_a_class_still_have_its_output(blobs):
+    x, labels, _ = blobs
+    plan = BoostingPlan(x, np.zeros(8, bool), Budget(2, 800, learning_rate=0.1))
+    rows = np.flatnonzero(labels < 2)
+    engine = plan.start(labels, 4, seed=0, budget=plan.budget, rows=rows)
+    engine.run_epoch(1)
+    logits = engine.predict(rows)
+    assert logits.shape == (len(rows), 4)
+    assert set(logits.argmax(1)) == {0, 1}
+
+
+@pytest.mark.parametrize("model", ["network", "linear", "boosting"])
+def test_every_model_for_embeddings(model, blobs, tmp_path):
+    x, labels, is_flipped = blobs
+    found = metrics.identification(scan((x, labels), tmp_path / "scan", model=model), is_flipped)
+    assert found["average_precision"] > 0.9
+
+
+def test_a_model_of_ones_own_in_our_loop(blobs, photos, tmp_path):
+    x, labels, is_flipped = blobs
+    verdicts = scan((x, labels), tmp_path / "vectors", model=lambda outputs: torch.nn.Linear(8, outputs))
+    assert metrics.identification(verdicts, is_flipped)["average_precision"] > 0.9
+    shapes = set()
+
+    class Flat(torch.nn.Linear):
+        def forward(self, images):
+            shapes.add((images.dtype, tuple(images.shape[1:])))
+            return super().forward(images.flatten(1))
+
+    scan(photos, tmp_path / "images", model=lambda outputs: Flat(3 * 32 * 32, outputs), epochs=2)
+    assert shapes == {(torch.float32, (3, 32, 32))}
+
+
+def test_a_model_that_does_not_exist_is_an_error_that_lists_those_that_do(blobs, tmp_path):
+    with pytest.raises(InputError, match="no model 'resnet9' for embeddings; choose from network, linear, boosting"):
+        scan(blobs[:2], tmp_path / "scan", model="resnet9")
+
+
+def tasks(labels, path):
+    for fold in folds(labels, 4, seed=0):
+        (path / str(fold.number)).mkdir(parents=True)
+        yield Task(fold, fold.number, path / str(fold.number), stops=False)
+
+
+def network(x):
+    return NetworkPlan("linear", Linear8(), (torch.from_numpy(x),), Budget(3, 64, learning_rate=0.01))
+
+
+class Linear8:
+    """Makes a network; a class, since it goes to another process."""
+
+    def __call__(self, num_outputs):
+        return torch.nn.Linear(8, num_outputs)
+
+
+class Broken:
+    def __call__(self, num_outputs):
+        raise RuntimeError("no such network")
+
+
+def test_folds_side_by_side_give_the_scores_of_one_after_the_other(blobs, tmp_path):
+    x, labels, _ = blobs
+    heard = []
+    both = list(tasks(labels, tmp_path / "both"))
+    train_side_by_side(network(x), both, heard.append)
+    alone = list(tasks(labels, tmp_path / "alone"))
+    for task in alone:
+        train_fold(network(x), task, lambda progress: None)
+    for first, second in zip(both, alone, strict=True):
+        np.testing.assert_array_equal(first.run().scores, second.run().scores)
+    assert sorted((one.fold, one.epoch) for one in heard) == [(fold, epoch) for fold in (0, 1) for epoch in (1, 2, 3)]
+
+
+def test_what_goes_wrong_in_a_folds_process_is_said(blobs, tmp_path):
+    x, labels, _ = blobs
+    plan = NetworkPlan("broken", Broken(), (torch.from_numpy(x),), Budget(3, 64))
+    with pytest.raises(TrainingError, match="fold . *: RuntimeError: no such network"):
+        train_side_by_side(plan, list(tasks(labels, tmp_path)), lambda progress: None)
+
+
+def test_the_outlook_estimates_the_time_before_training_begins(blobs, tmp_path):
+    outlooks, epochs = [], []
+    scan(blobs[:2], tmp_path / "scan", epochs=4, on_start=outlooks.append, on_epoch=epochs.append)
+    assert outlooks[0].seconds > 0
+    assert len(epochs) == 8
+    assert all(np.isfinite(one.cutoff) for one in epochs)
+    scan(blobs[:2], tmp_path / "scan", epochs=4, on_start=outlooks.append)
+    assert outlooks[1].seconds == 0
+
+
+def test_half_precision_is_close_to_full(array_file, blobs, tmp_path):
+    full = scan(blobs[:2], tmp_path / "full", epochs=3)
+    command(array_file, tmp_path / "half", "--epochs", "3", "--precision", "bf16")  # a process has one precision
+    half = Verdicts.load(tmp_path / "half" / "verdicts.parquet")
+    assert (full.scores != half.scores).any()
+    assert spearmanr(full.scores, half.scores).statistic > 0.95
+
+
+def test_a_second_precision_in_one_process_is_refused(blobs, tmp_path):
+    scan(blobs[:2], tmp_path / "full", epochs=1)
+    with pytest.raises(TrainingError, match="precision 'bf16' cannot be used in this process"):
+        scan(blobs[:2], tmp_path / "half", epochs=1, precision="bf16")
+
+
+@pytest.fixture
+def array_file(blobs, tmp_path):
+    x, labels, _ = blobs
+    np.savez(tmp_path / "blobs.npz", x=x, y=labels)
+    return tmp_path / "blobs.npz"
+
+
+def command(path, out, *words, launch=()):
+    scan_words = ["-m", "undermargin", "scan", str(path), "--out", str(out), "--quiet", *words]
+    result = subprocess.run([sys.executable, *launch, *scan_words], capture_output=True, text=True, timeout=300)
+    assert result.returncode == 0, result.stderr[-3000:]
+
+
+def test_two_processes_scan_together_under_torchrun(array_file, blobs, tmp_path):
+    launch = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+    command(array_file, tmp_path / "scan", "--epochs", "6", launch=launch)
+    verdicts = Verdicts.load(tmp_path / "scan" / "verdicts.parquet")
+    assert (verdicts.judged_by >= 1).all()
+    assert metrics.identification(verdicts, blobs[2])["average_precision"] > 0.9
