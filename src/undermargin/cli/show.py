@@ -25,13 +25,13 @@ SHADES = " ░▒▓█"
 
 
 @contextmanager
-def progress(total: int, title: str) -> Iterator[Callable[[str], None]]:
+def progress(total: int, title: str, unit: str = "epochs") -> Iterator[Callable[[str], None]]:
     """A bar that moves on with every call and says at what stage it is."""
     columns = (
         TextColumn("{task.description:<24}"),
         BarColumn(),
         MofNCompleteColumn(),
-        TextColumn("epochs"),
+        TextColumn(unit),
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
@@ -203,6 +203,24 @@ def summary(found: dict[str, Any], folder: Path) -> None:
             label, suggested = escape(row["label"]), escape(row["suggested_label"])
             console.print(f"  {row['num_samples']} labelled {label} look like {suggested}")
     console.print(f"\n[dim]written to {folder / 'verdicts.csv'}[/]")
+
+
+def retrained(result: dict[str, Any]) -> None:
+    """Test errors before and after cleaning, and what to make of them."""
+    seeds = len(result["errors"]["standard"])
+    table = Table("trained on", "test error", *(f"seed {seed}" for seed in range(seeds)), box=None)
+    names = {"standard": "all samples", "cleaned": "the cleaned ones", "random": "as many, by lot"}
+    for variant, name in names.items():
+        errors = [f"{error:.2%}" for error in result["errors"][variant]]
+        table.add_row(name, f"[bold]{result['means'][variant]:.2%}[/]", *errors)
+    console.print(table)
+    console.print()
+    for other, name in (("standard", "all samples"), ("random", "removal by lot")):
+        found = result["differences"][f"cleaned - {other}"]
+        interval = "" if found["low"] is None else f" (95 % interval {found['low']:+.2%} to {found['high']:+.2%})"
+        console.print(f"cleaned against {name}: [bold]{found['mean']:+.2%}[/]{interval}")
+    if result["is_test_noisy"]:
+        console.print("[yellow]note:[/] the held-out labels are as noisy as the others: compare, do not trust the level")
 
 
 def _notes(notes: list[str]) -> None:

@@ -56,8 +56,9 @@ def from_table(table: pa.Table, reading: Reading, found: dict[str, Any]) -> Samp
         found["guessed"] += [] if text else [f"text: {text_column}"]
         texts = ["" if value is None else str(value) for value in rest[text_column].to_pylist()]
         return Samples("text", texts, labels, class_names, ids, found)
-    columns, names = _columns(rest)
-    return Samples("table", columns, labels, class_names, ids, found | {"columns": names})
+    columns = _columns(rest)
+    used = [*columns.number_names, *columns.categories]
+    return Samples("table", columns, labels, class_names, ids, found | {"columns": used})
 
 
 def read_table(path: Path) -> pa.Table:
@@ -183,37 +184,30 @@ def _bytes_or_none(value: Any, root: Path | None) -> bytes:
         return b""
 
 
-def _columns(table: pa.Table) -> tuple[Columns, list[str]]:
+def _columns(table: pa.Table) -> Columns:
     """Numbers as they are, dates as seconds, strings and booleans as categories; ids and prose are left out."""
-    numbers: list[Any] = []
-    codes: list[Any] = []
-    num_codes: list[int] = []
-    used: list[str] = []
+    numbers: dict[str, Any] = {}
+    codes: dict[str, Any] = {}
+    categories: dict[str, list[str]] = {}
     for column in table.schema:
         values = table[column.name]
         if pa.types.is_temporal(column.type):
             values = values.cast(pa.timestamp("s")).cast(pa.int64())
         if pa.types.is_integer(values.type) or pa.types.is_floating(values.type) or pa.types.is_decimal(values.type):
-            numbers.append(values.cast(pa.float64(), safe=False).to_numpy().astype(np.float32))
+            numbers[column.name] = values.cast(pa.float64(), safe=False).to_numpy().astype(np.float32)
         elif _is_text(values.type) or pa.types.is_boolean(values.type) or pa.types.is_dictionary(values.type):
             encoded = values.cast(pa.string()).combine_chunks().dictionary_encode()
-            if len(encoded.dictionary) > min(MAX_CATEGORIES, 0.5 * len(table)):
-                continue
-            codes.append(pc.fill_null(encoded.indices, -1).to_numpy().astype(np.int64) + 1)
-            num_codes.append(len(encoded.dictionary) + 1)
-        else:
-            continue
-        used.append(column.name)
-    if not used:
+            if len(encoded.dictionary) <= min(MAX_CATEGORIES, 0.5 * len(table)):
+                codes[column.name] = pc.fill_null(encoded.indices, -1).to_numpy().astype(np.int64) + 1
+                categories[column.name] = encoded.dictionary.to_pylist()
+    if not numbers and not codes:
         raise InputError(
             f"none of the columns {', '.join(table.column_names)} holds numbers or categories to learn from"
         )
     empty = np.empty((len(table), 0))
-    return (
-        Columns(
-            np.stack(numbers, 1).astype(np.float32) if numbers else empty.astype(np.float32),
-            np.stack(codes, 1) if codes else empty.astype(np.int64),
-            num_codes,
-        ),
-        used,
+    return Columns(
+        np.stack(list(numbers.values()), 1) if numbers else empty.astype(np.float32),
+        np.stack(list(codes.values()), 1) if codes else empty.astype(np.int64),
+        list(numbers),
+        categories,
     )

@@ -46,10 +46,16 @@ class Columns:
 
     numbers: npt.NDArray[np.float32]  # (samples, numeric columns)
     codes: npt.NDArray[np.int64]  # (samples, category columns)
-    num_codes: list[int]  # of each category column, the 0 included
+    number_names: list[str]
+    categories: dict[str, list[str]]  # of each category column: what the codes from 1 on stand for
 
     def __len__(self) -> int:
         return len(self.numbers)
+
+    @property
+    def num_codes(self) -> list[int]:
+        """Of each category column, the 0 included."""
+        return [len(values) + 1 for values in self.categories.values()]
 
 
 @dataclass(frozen=True, eq=False)
