@@ -15,6 +15,7 @@ import numpy as np
 import torch
 
 import undermargin
+from undermargin import roots
 from undermargin.data.samples import Reading, Samples
 from undermargin.data.source import load
 from undermargin.errors import FolderError
@@ -83,6 +84,8 @@ def scan(
     with folder.locked():
         _claim(folder, samples, chosen, procedure, seed, is_own_training=train is not None)
         _write_skipped(folder, samples)
+        if "path" in samples.found:
+            roots.confirm(folder.path, samples.found["path"])
         on_start(samples, chosen)
         both = folds(samples.labels, samples.num_classes, seed=seed, procedure=procedure)
         runs = []

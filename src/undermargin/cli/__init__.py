@@ -7,6 +7,7 @@ import typer
 from undermargin.cli.demo import demo
 from undermargin.cli.identify import identify
 from undermargin.cli.methods import methods
+from undermargin.cli.review import review
 from undermargin.cli.scan import scan
 
 app = typer.Typer(
@@ -17,7 +18,7 @@ app = typer.Typer(
     rich_markup_mode=None,  # plain help is there at once
     pretty_exceptions_enable=False,
 )
-for command in (demo, scan, identify, methods):
+for command in (demo, scan, identify, review, methods):
     app.command()(command)
 
 

@@ -187,6 +187,25 @@ def summary(found: dict[str, Any], folder: Path) -> None:
     console.print(f"\n[dim]written to {folder / 'verdicts.csv'}[/]")
 
 
+def review_address(address: str, host: str) -> None:
+    """Where the page is; on standard error, since it is no result."""
+    to_user = Console(stderr=True, highlight=False, soft_wrap=True)
+    to_user.print(f"\n[bold]{escape(address)}[/]")
+    if host not in ("127.0.0.1", "localhost", "::1"):
+        to_user.print("[yellow]note:[/] others can reach this address, and nothing on the way is encrypted")
+    to_user.print("[dim]Decisions are saved as they are made. Stop with Ctrl-C.[/]\n")
+
+
+def review_progress(found: dict[str, Any], folder: Path) -> None:
+    """How far a review has come, and what to type next."""
+    text = f"{found['num_decided']} of {found['num_flagged']} flagged samples are decided"
+    if found["precision"] is not None:
+        low, high = found["interval"]
+        text += f"; {found['precision']:.0%} of these labels were wrong (95 %: {low:.0%} to {high:.0%})"
+    console.print(text)
+    console.print(f"[dim]next:[/] undermargin clean {escape(str(folder))} --to CLEANED")
+
+
 def _notes(notes: list[str]) -> None:
     for note in notes:
         console.print(f"[yellow]note:[/] {escape(note)}")
