@@ -4,6 +4,7 @@ import sys
 
 import typer
 
+from undermargin.cli.clean import clean
 from undermargin.cli.demo import demo
 from undermargin.cli.identify import identify
 from undermargin.cli.methods import methods
@@ -18,7 +19,7 @@ app = typer.Typer(
     rich_markup_mode=None,  # plain help is there at once
     pretty_exceptions_enable=False,
 )
-for command in (demo, scan, identify, review, methods):
+for command in (demo, scan, identify, review, clean, methods):
     app.command()(command)
 
 

@@ -1,6 +1,6 @@
 """What the terminal shows: results on standard output, progress on standard error."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -204,6 +204,24 @@ def review_progress(found: dict[str, Any], folder: Path) -> None:
         text += f"; {found['precision']:.0%} of these labels were wrong (95 %: {low:.0%} to {high:.0%})"
     console.print(text)
     console.print(f"[dim]next:[/] undermargin clean {escape(str(folder))} --to CLEANED")
+
+
+def cleaning(found: dict[str, Any], written: Sequence[Path]) -> None:
+    """What was cleaned, and in which classes."""
+    console.print(
+        f"\n[bold]{found['num_after']} of {found['num_before']}[/] samples stay: {found['num_dropped']} "
+        f"{'are' if not written else 'were'} dropped, {found['num_relabeled']} relabeled\n"
+    )
+    names = ("label", "before", "dropped", "relabeled", "gained", "after")
+    table = Table(*names, box=None, title="Classes", title_justify="left")
+    for row in sorted(found["classes"], key=lambda row: row["num_after"] - row["num_before"])[:MOST_CLASSES]:
+        table.add_row(escape(row["label"]), *(str(row[f"num_{name}"]) for name in names[1:]))
+    console.print(table)
+    if found["shrinking"]:
+        names_lost = escape(", ".join(found["shrinking"]))
+        console.print(f"\n[yellow]warning:[/] more than half of the samples leave these classes: {names_lost}")
+    for path in written:
+        console.print(f"[dim]written to {escape(str(path))}[/]")
 
 
 def _notes(notes: list[str]) -> None:

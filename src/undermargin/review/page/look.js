@@ -4,6 +4,8 @@ import { picture } from "/page/api.js";
 import { h } from "/page/dom.js";
 import { SMALL } from "/page/samples.js";
 
+const ABREAST = 3; // kept rows of a class beside a row
+
 export function small(scan, sample, label) {
   if (scan.kind === "images") return thumbnail(sample.index, label);
   if (scan.kind === "text") return h("p", { class: "excerpt", dir: "auto" }, sample.text + (sample.is_cut ? " …" : ""));
@@ -44,7 +46,7 @@ const shown = (value) => (value === null ? h("span", { class: "muted" }, "missin
 
 // A row beside kept rows of both classes; where one of them agrees with it, the cell is marked.
 function comparison(sample, whole) {
-  const groups = whole?.neighbours ?? [];
+  const groups = (whole?.neighbours ?? []).map((group) => ({ ...group, samples: group.samples.slice(0, ABREAST) }));
   const others = groups.flatMap((group) => group.samples);
   const starts = new Set(groups.map((group) => group.samples[0]?.index));
   const edge = (other) => (starts.has(other.index) ? "edge" : "");

@@ -105,7 +105,7 @@ function confidence(sample) {
 
 function standing(sample) {
   if (sample.isPending) return "Saving…";
-  if (!sample.decision) return `${sample.verdict}, score ${sample.score === null ? "none" : sample.score.toFixed(2)}`;
+  if (!sample.decision) return `${sample.verdict}, score ${sample.score === null ? "none" : sample.score.toFixed(2).replace("-", "−")}`;
   const { who, when } = sample.decision;
   const said = words(sample.decision);
   return `${said[0].toUpperCase()}${said.slice(1)}, by ${who} ${new Date(when).toLocaleString([], { dateStyle: "short", timeStyle: "short" })}`;
