@@ -1,7 +1,7 @@
 """The data set without dropped samples and with relabels applied, in the format it came in."""
 
 import csv
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ import numpy as np
 from undermargin.clean.arrays import labels_beside, write_arrays
 from undermargin.clean.changes import Changes, Flagged, plan
 from undermargin.clean.check import check
-from undermargin.clean.class_folders import write_class_folders
+from undermargin.clean.class_folders import layout, write_class_folders
 from undermargin.clean.csv_rows import write_csv
 from undermargin.clean.dataset import write_dataset
 from undermargin.clean.edit import Edit
@@ -69,19 +69,23 @@ class Cleaning:
             raise InputError(f"the data are not at {source or 'any path'}; say where with --data, or write --indices")
         _check_target(target, source, self.originals.format)
         check(self.originals, self.verdicts, self.folder.read_json("config.json"))
-        moved: dict[int, str] = {}
-        manifest = target.with_name(f"{target.name}.manifest.json")
-        target.parent.mkdir(parents=True, exist_ok=True)
-        if self.originals.format == CLASS_FOLDERS:
-            moved = write_class_folders(source, target, self.changes, is_linked=is_linked)
-        elif is_linked:
+        is_folders = self.originals.format == CLASS_FOLDERS
+        if is_linked and not is_folders:
             raise InputError(f"--link is for class folders; {self.originals.format} is written anew")
-        else:
-            rows, num_rows = self._rows()
-            edit = Edit.of(self.changes, rows, num_rows)
-            WRITERS[self.originals.format](source, target, edit, self.originals.source.get("label", ""))
-        with replacing(manifest) as partial:
-            partial.write_text(to_json(self.manifest(moved)) + "\n")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        names = layout(source, self.changes) if is_folders else {}
+        manifest = manifest_of(target)
+        with replacing(manifest) as partial:  # before the data: who finds these finds it too
+            partial.write_text(to_json(self.manifest(names)) + "\n")
+        try:
+            if is_folders:
+                write_class_folders(source, target, names, is_linked=is_linked)
+            else:
+                edit = Edit.of(self.changes, *self._rows())
+                WRITERS[self.originals.format](source, target, edit, self.originals.source.get("label", ""))
+        except BaseException:
+            manifest.unlink()
+            raise
         return manifest
 
     def write_indices(self, target: str | Path) -> None:
@@ -96,9 +100,9 @@ class Cleaning:
             for index in np.flatnonzero(~changes.is_dropped).tolist():
                 writer.writerow((index, changes.ids[index], changes.class_names[changes.new_labels[index]]))
 
-    def manifest(self, moved: dict[int, str]) -> dict[str, Any]:
-        """What was done and why: a summary, and a row a changed sample."""
-        rows = [row | ({"new_id": moved[row["index"]]} if row["index"] in moved else {}) for row in self.changes.rows()]
+    def manifest(self, names: Mapping[str, str]) -> dict[str, Any]:
+        """What was done and why: a summary, and a row a changed sample; `names` are new names of files."""
+        rows = [row | ({"new_id": names[row["id"]]} if row["id"] in names else {}) for row in self.changes.rows()]
         return {
             "scan": str(self.folder.path.resolve()),
             "source": str(self.originals.path),
@@ -114,8 +118,13 @@ class Cleaning:
         return self.originals.rows, len(self.originals.table)
 
 
+def manifest_of(target: Path) -> Path:
+    """Where the list of changes is."""
+    return target.with_name(f"{target.name}.manifest.json")
+
+
 def _check_target(target: Path, source: Path, kind: str) -> None:
-    taken = [target, target.with_name(f"{target.name}.manifest.json")]
+    taken = [target]
     if source.is_file() and target.suffix.lower() != source.suffix.lower():
         raise InputError(f"{source.name} is cleaned into the same format; name it {target.name}{source.suffix}")
     if kind == ARRAYS and source.suffix.lower() == ".npy":

@@ -6,7 +6,7 @@ scanned, such as notes beside the images or images that could not be read, is co
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
 from undermargin.clean.changes import Changes
@@ -14,26 +14,30 @@ from undermargin.errors import InputError
 from undermargin.files import making
 
 
-def write_class_folders(source: Path, target: Path, changes: Changes, *, is_linked: bool = False) -> dict[int, str]:
-    """Copy what stays; returns where relabeled samples went, by index."""
-    indices = {name: index for index, name in enumerate(changes.ids)}
-    paths = list(_walk(source))
-    folders = [path for path in paths if path.is_dir()]
-    names = [path.relative_to(source).as_posix() for path in paths if not path.is_dir()]
+def layout(source: Path, changes: Changes) -> dict[str, str]:
+    """Every file that stays, by its name: what it will be called."""
+    names = [path.relative_to(source).as_posix() for path in _walk(source) if not path.is_dir()]
     there = set(names)
     missing = [name for name in changes.ids if name not in there]
     if missing:
         raise InputError(f"{len(missing)} images of the scan are gone from {source}, the first is {missing[0]}")
+    indices = {name: index for index, name in enumerate(changes.ids)}
     staying = [name for name in names if name not in indices or not changes.is_dropped[indices[name]]]
     moved = _moved(changes, staying, indices)
+    return {name: moved.get(indices.get(name, -1), name) for name in staying}
+
+
+def write_class_folders(source: Path, target: Path, names: Mapping[str, str], *, is_linked: bool = False) -> None:
+    """Copy or link files under their new names; folders stay, also those that are empty now."""
     with making(target) as partial:
-        for folder in folders:
-            (partial / folder.relative_to(source)).mkdir(parents=True, exist_ok=True)
-        for name in staying:
-            copy = partial / moved.get(indices.get(name, -1), name)
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            _copy(source / name, copy, is_linked=is_linked, is_sample=name in indices)
-    return moved
+        for path in _walk(source):
+            name = path.relative_to(source).as_posix()
+            if path.is_dir():
+                (partial / name).mkdir(parents=True, exist_ok=True)
+            elif name in names:
+                copy = partial / names[name]
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                _copy(path, copy, is_linked=is_linked)
 
 
 def _walk(source: Path) -> Iterator[Path]:
@@ -64,9 +68,9 @@ def _moved(changes: Changes, staying: list[str], indices: dict[str, int]) -> dic
     return moved
 
 
-def _copy(source: Path, target: Path, *, is_linked: bool, is_sample: bool) -> None:
+def _copy(source: Path, target: Path, *, is_linked: bool) -> None:
     if not is_linked:
-        shutil.copy2(source, target, follow_symlinks=is_sample)
+        shutil.copy2(source, target)
         return
     try:
         os.link(source, target)
