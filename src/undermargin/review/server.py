@@ -47,8 +47,8 @@ def serve(
         gate = Gate(make_app(folder, verdicts, cards, decisions), token=token, host=host)
         config = uvicorn.Config(gate, log_level="warning", access_log=False, server_header=False, lifespan="off")
         try:
-            on_start(address)  # the socket listens already: whoever comes now is answered in a moment
             with suppress(KeyboardInterrupt):  # how it is stopped
+                on_start(address)  # the socket listens already: whoever comes now is answered in a moment
                 uvicorn.Server(config).run(sockets=[listening])
             return progress(verdicts, decisions.latest(), decisions.times(LAST))
         finally:

@@ -12,6 +12,7 @@ function open(name, title, ...children) {
     if (before?.isConnected) before.focus();
   });
   dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
+  dialog.addEventListener("keydown", (event) => event.stopPropagation()); // a key that closes it does nothing below it
   document.body.append(dialog);
   dialog.showModal();
   return dialog;
