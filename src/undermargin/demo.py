@@ -1,6 +1,5 @@
 """The whole procedure on real digits with labels flipped on purpose: what is found, what is missed."""
 
-import hashlib
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
@@ -12,9 +11,11 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from undermargin import metrics, noise
+from undermargin import metrics, noise, roots
+from undermargin.data.arrays import load_arrays
 from undermargin.data.digits import NUM_CLASSES, Digits, load_digits
-from undermargin.files import append_line, save_tensors
+from undermargin.data.samples import Samples
+from undermargin.files import append_line, replacing, save_tensors
 from undermargin.folder import Folder
 from undermargin.folds import NUM_FOLDS, Fold, Procedure, folds, seeds
 from undermargin.identify import identify
@@ -92,7 +93,8 @@ def flip_and_scan(
     """The flipped labels and the verdicts of the paper's procedure on them."""
     labels = noise.uniform(digits.train_labels, rate, NUM_CLASSES, seed=seed)
     budget = replace(SCAN, epochs=epochs)
-    folder.write_json("config.json", _config(digits, labels, rate, seed, budget))
+    data = _write_data(folder, digits, labels)
+    folder.write_json("config.json", _config(data, rate, seed, budget))
     both = folds(labels, NUM_CLASSES, seed=seed, procedure=Procedure.paper)
     runs = [
         _train_fold(folder, digits, fold, budget, fold_seed, advance)
@@ -144,11 +146,20 @@ def _test_error(
     return metrics.error(predictions, digits.test_labels)
 
 
-def _config(digits: Digits, labels: npt.NDArray[np.int64], rate: float, seed: int, budget: Budget) -> dict[str, Any]:
-    fingerprint = hashlib.sha256(digits.train_images.tobytes() + labels.tobytes()).hexdigest()[:16]
+def _write_data(folder: Folder, digits: Digits, labels: npt.NDArray[np.int64]) -> Samples:
+    """The digits with their flipped labels as a file, so that they can be reviewed and cleaned like anybody's data."""
+    path = (folder / "digits.npz").absolute()
+    with replacing(path) as partial, partial.open("wb") as file:
+        np.savez_compressed(file, x=(digits.train_images[:, 0] * 255).astype(np.uint8), y=labels)
+    roots.confirm(folder.path, path)
+    return load_arrays(path)
+
+
+def _config(data: Samples, rate: float, seed: int, budget: Budget) -> dict[str, Any]:
     return {
-        "fingerprint": fingerprint,
-        "source": "scikit-learn's digits",
+        "source": data.found,
+        "kind": data.kind,
+        "fingerprint": data.fingerprint(),
         "noise": {"kind": "uniform", "rate": rate, "seed": seed},
         "seed": seed,
         "model": "small_cnn",

@@ -100,12 +100,11 @@ class Folder:
     def originals(self, verdicts: Verdicts, data: str | Path | None = None) -> Originals:
         """The scan's data set, where it was, or where it is now."""
         config = self.read_json("config.json")
-        found = config["source"]
-        source = dict(found) if isinstance(found, dict) else {"format": str(found)}  # data of the demo have no place
+        source = dict(config["source"])
         if data is not None:
             source["path"] = str(Path(data).absolute())
         ids = [str(index) for index in range(len(verdicts))] if verdicts.ids is None else verdicts.ids
-        return Originals(source, config.get("kind", "images"), ids)
+        return Originals(source, config["kind"], ids)
 
     def decisions(self) -> Decisions:
         """What people decided about the scan's samples."""

@@ -240,6 +240,8 @@ def methods(title: str, rows: list[dict[str, Any]]) -> None:
 
 def _next(out: Path) -> None:
     table = Table(title="Next", title_justify="left", show_header=False, box=None, padding=(0, 2, 0, 0))
+    table.add_row(f"undermargin review {out}", "[dim]look at them and decide, with the keyboard[/]")
+    table.add_row(f"undermargin clean {out} --dry-run", "[dim]what the cleaned data would be[/]")
     table.add_row(f"undermargin identify {out} --cutoff gaussian", "[dim]other verdicts, no training[/]")
     table.add_row(f"less {out / 'verdicts.csv'}", "[dim]every sample, most suspicious first[/]")
     table.add_row("undermargin methods", "[dim]every score and cutoff[/]")

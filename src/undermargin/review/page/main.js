@@ -29,7 +29,6 @@ async function start() {
   context.decisions.addEventListener("conflict", ({ detail }) => settle(detail));
   report(progress);
   await reveal(first, address.index);
-  performance.mark("interactive");
 }
 
 async function reveal(samples, index) {
@@ -38,6 +37,7 @@ async function reveal(samples, index) {
   const position = samples.positions.get(index) ?? 0;
   press();
   await context.view.show(position);
+  performance.mark("interactive");
   main.setAttribute("aria-busy", "false");
   remember(position);
 }
