@@ -1,4 +1,4 @@
-"""python -m bench [update|scale|digits ...]: print measurements; --store appends them to bench/results.jsonl."""
+"""python -m bench [update|scale|digits|review ...]: print measurements; --store appends them to bench/results.jsonl."""
 
 import argparse
 import json
@@ -12,10 +12,10 @@ import numpy as np
 import torch
 
 import undermargin
-from bench import digits, scale, update
+from bench import digits, review, scale, update
 
-SECTIONS = {"update": update.measure, "scale": scale.measure, "digits": digits.measure}
-DEFAULT = ("update", "scale")  # digits takes a quarter of an hour
+SECTIONS = {"update": update.measure, "scale": scale.measure, "digits": digits.measure, "review": review.measure}
+DEFAULT = ("update", "scale")  # digits takes a quarter of an hour, review needs a browser
 RESULTS = Path(__file__).parent / "results.jsonl"
 
 

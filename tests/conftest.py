@@ -12,6 +12,12 @@ from undermargin import Run
 torch.set_num_threads(1)
 
 
+@pytest.fixture(autouse=True, scope="session")
+def state_folder(tmp_path_factory):
+    """What is remembered about a user goes elsewhere."""
+    os.environ["XDG_STATE_HOME"] = str(tmp_path_factory.mktemp("state"))
+
+
 @pytest.fixture(autouse=True)
 def fixed_seed():
     torch.manual_seed(0)

@@ -10,7 +10,7 @@ from undermargin.cli import app
 from undermargin.cutoffs import CUTOFFS
 from undermargin.scores import SCORES
 
-COMMANDS = ["demo", "scan", "identify", "methods"]
+COMMANDS = ["demo", "scan", "identify", "review", "clean", "methods"]
 
 
 def undermargin(*words):

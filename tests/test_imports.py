@@ -29,6 +29,7 @@ def test_everything_after_the_scores_works_without_torch(tmp_path):
         TORCH_BLOCKED
         + f"""
 from undermargin import Run, Verdicts, folds, identify, threshold_samples
+import undermargin.clean, undermargin.decisions, undermargin.review.app, undermargin.review.sheet
 import undermargin.cli, undermargin.folder, undermargin.metrics, undermargin.noise, undermargin.trajectories
 verdicts = identify(Run([1.0, -1.0, 0.0], [False, False, True]))
 verdicts.save({str(tmp_path / "v.parquet")!r})

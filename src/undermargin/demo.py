@@ -83,7 +83,7 @@ def flip_and_scan(
     labels = noise.uniform(digits.train_labels, rate, NUM_CLASSES, seed=seed)
     folder.path.mkdir(parents=True, exist_ok=True)
     with replacing(folder / DATA) as path, path.open("wb") as file:
-        np.savez(file, x=digits.train_images, y=labels)
+        np.savez_compressed(file, x=digits.train_images, y=labels)
     verdicts = scan(
         folder / DATA,
         folder.path,

@@ -14,12 +14,12 @@ from undermargin import metrics
 from undermargin.data.joined import join
 from undermargin.data.samples import Reading, Samples
 from undermargin.data.source import load
-from undermargin.decisions import Decision
 from undermargin.errors import FolderError, InputError
 from undermargin.folder import Folder
 from undermargin.retrain import retrain
 from undermargin.training.engine import Plan
 from undermargin.training.plan import plan
+from undermargin.trust import Decided, relabeled
 from undermargin.verdicts import Verdicts
 
 DROPS = (0.5, 0.75)  # of the epochs: where the learning rate falls, as in the paper's retraining
@@ -67,17 +67,17 @@ def evaluate(
     if (test is None) == (holdout is None):
         raise InputError("name a test set, or a share of the data to hold out: one of the two")
     folder = Folder.open(scan)
-    verdicts = Verdicts.load(folder / "verdicts.parquet")
+    verdicts, decided = folder.verdicts(), folder.decided()
     samples = _scanned(folder)
     joined = samples if test is None else join(samples, _test_set(test, test_where, folder))
     chosen = plan(joined)
     errors: dict[str, list[float]] = {"standard": [], "cleaned": [], "random": []}
     for seed in range(seeds):
-        split = _split(joined, verdicts, folder.decisions(), holdout, seed)
+        split = _split(joined, verdicts, decided, holdout, seed)
         for variant, (rows, labels) in split.variants(seed).items():
             on_training(variant, seed)
             errors[variant].append(_error(chosen, joined, rows, labels, split, epochs or chosen.budget.epochs, seed))
-    result = _result(errors, verdicts, folder.decisions(), is_noisy=test is None)
+    result = _result(errors, verdicts, decided, is_noisy=test is None)
     with folder.locked():
         folder.write_json(RESULT, result)
     return result
@@ -104,17 +104,13 @@ def _reading(source: Mapping[str, Any], where: str | None) -> Reading:
     return Reading(**columns, where=where)
 
 
-def _split(
-    joined: Samples, verdicts: Verdicts, decisions: Mapping[int, Decision], holdout: float | None, seed: int
-) -> Split:
+def _split(joined: Samples, verdicts: Verdicts, decided: Decided, holdout: float | None, seed: int) -> Split:
     num_scanned = len(verdicts)
     scanned = np.arange(num_scanned)
     is_kept = ~verdicts.is_flagged
-    labels = joined.labels.copy()
-    for index, decision in decisions.items():
+    labels = relabeled(joined, decided).labels
+    for index, decision in decided.items():
         is_kept[index] = decision.action != "drop"
-        if decision.label is not None:
-            labels[index] = joined.class_names.index(decision.label)
     if holdout is None:
         is_test, test = np.zeros(num_scanned, bool), np.arange(num_scanned, len(joined))
     else:
@@ -148,13 +144,11 @@ def _error(chosen: Plan, joined: Samples, rows: Rows, labels: Rows, split: Split
     return metrics.error(engine.predict(split.test).argmax(1), split.labels[split.test])
 
 
-def _result(
-    errors: dict[str, list[float]], verdicts: Verdicts, decisions: Mapping[int, Decision], *, is_noisy: bool
-) -> dict[str, Any]:
+def _result(errors: dict[str, list[float]], verdicts: Verdicts, decided: Decided, *, is_noisy: bool) -> dict[str, Any]:
     return {
         "num_samples": len(verdicts),
         "num_flagged": int(verdicts.is_flagged.sum()),
-        "num_decided": len(decisions),
+        "num_decided": len(decided),
         "is_test_noisy": is_noisy,
         "errors": errors,
         "means": {name: float(np.mean(values)) for name, values in errors.items()},

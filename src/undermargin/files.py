@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -49,3 +50,16 @@ def save_tensors(path: str | Path, tensors: Mapping[str, Any], *, about: str = "
     whole = {name: tensor.contiguous() for name, tensor in tensors.items()}
     with replacing(path) as partial:
         save_file(whole, partial, metadata={"undermargin": about})
+
+
+@contextmanager
+def making(path: Path) -> Iterator[Path]:
+    """A folder to fill instead, which takes its name when it is whole; what a kill left behind is cleared away."""
+    partial = path.with_name(path.name + ".part")
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
+    try:
+        yield partial
+        partial.rename(path)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)

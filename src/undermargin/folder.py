@@ -2,6 +2,7 @@
 
 config.json  manifest.json  summary.json  verdicts.parquet  verdicts.csv
 fold0/scores.parquet  fold0/checkpoint.safetensors  fold0/log.jsonl  fold1/...
+decisions.sqlite, which people write in review
 """
 
 import fcntl
@@ -12,6 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from undermargin.data.originals import Originals
+from undermargin.decisions import Decision, Decisions
 from undermargin.errors import FolderError
 from undermargin.files import replacing
 from undermargin.jsonable import to_json
@@ -19,6 +22,7 @@ from undermargin.run import Run
 from undermargin.verdicts import Verdicts
 
 OF_TRAINING = ("kind", "model", "num_skipped", "epochs", "saved_epochs", "seconds", "samples_per_second")
+LIVING = (".lock", "manifest.json", "decisions.sqlite", "decisions.sqlite-wal", "decisions.sqlite-shm")
 
 
 class Folder:
@@ -99,10 +103,39 @@ class Folder:
             raise FolderError(f"{self.path} has no fold*/scores.parquet; did the scan finish?")
         return [Run.load(path) for path in paths]
 
+    def verdicts(self) -> Verdicts:
+        """The scan's verdicts."""
+        if not (self / "verdicts.parquet").is_file():
+            raise FolderError(f"{self.path} has no verdicts.parquet; did the scan finish?")
+        return Verdicts.load(self / "verdicts.parquet")
+
+    def originals(self, verdicts: Verdicts, data: str | Path | None = None) -> Originals:
+        """The scan's data set, where it was, or where it is now."""
+        config = self.read_json("config.json")
+        source = dict(config["source"])
+        if data is not None:
+            source["path"] = str(Path(data).absolute())
+        ids = [str(index) for index in range(len(verdicts))] if verdicts.ids is None else verdicts.ids
+        return Originals(source, config["kind"], ids)
+
+    def decisions(self) -> Decisions:
+        """What people decided about the scan's samples."""
+        return Decisions.open(self / "decisions.sqlite", fingerprint=self.read_json("config.json")["fingerprint"])
+
+    def decided(self) -> dict[int, Decision]:
+        """The decisions that count, by index; none where nobody has reviewed."""
+        if not (self / "decisions.sqlite").is_file():
+            return {}
+        decisions = self.decisions()
+        try:
+            return decisions.latest()
+        finally:
+            decisions.close()
+
     def write_manifest(self) -> None:
         """List every file with its size and checksum; written last, so a folder that has it is complete."""
         files = [*self.path.glob("*"), *self.path.glob("fold*/**/*")]
-        listed = sorted(path for path in files if path.is_file() and path.name not in (".lock", "manifest.json"))
+        listed = sorted(path for path in files if path.is_file() and path.name not in LIVING)
         entries = {
             str(path.relative_to(self.path)): {"bytes": path.stat().st_size, "sha256": _checksum(path)}
             for path in listed

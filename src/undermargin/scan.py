@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from undermargin import ranks
+from undermargin import ranks, roots
 from undermargin.data.samples import Reading, Samples
 from undermargin.data.source import load
 from undermargin.data.views import IndexedDataset, RelabeledDataset
@@ -22,13 +22,14 @@ from undermargin.folder import Folder
 from undermargin.folds import Fold, Procedure, folds, seeds
 from undermargin.identify import identify
 from undermargin.run import Run
-from undermargin.settings import Options, claim
+from undermargin.settings import Options, asked, claim
 from undermargin.tracker import Tracker
-from undermargin.training.engine import Plan
+from undermargin.training.engine import Plan, Rows
 from undermargin.training.fold import OnEpoch, Progress, Task, seconds_per_epoch, train_fold
 from undermargin.training.network import accelerator
 from undermargin.training.plan import MakeModel, plan
 from undermargin.training.side_by_side import train_side_by_side
+from undermargin.trust import Decided, decisions_of, overruled, relabeled, trained_rows
 from undermargin.verdicts import Verdicts
 
 __all__ = ["Job", "Outlook", "Progress", "scan"]
@@ -76,6 +77,7 @@ def scan(
     seed: int = 0,
     jobs: int | None = None,
     precision: str = "no",
+    decisions: str | Path | None = None,
     train: Callable[[Job], None] | None = None,
     on_start: Callable[[Outlook], None] = lambda outlook: None,  # noqa: ARG005
     on_epoch: OnEpoch = lambda progress: None,  # noqa: ARG005
@@ -84,7 +86,8 @@ def scan(
 
     `source` is a path (class folders, CSV, TSV, JSON lines, Parquet, .npz, .npy, a Hugging Face folder) or data in
     memory: (inputs, labels), a frame, a table, a data set. `model` is a name, or makes a network from a number of
-    outputs. `train` is a training of your own, called with a `Job` for each fold.
+    outputs. `train` is a training of your own, called with a `Job` for each fold. `decisions` is an earlier scan of the
+    same data: what people decided there is trusted, relabels are applied, dropped samples are left out of the training.
     """
     started = time.perf_counter()
     accelerator(precision)  # from here on, processes that torchrun started know of each other
@@ -93,7 +96,7 @@ def scan(
         spill = folder / (PIXELS if ranks.num_ranks() == 1 else f"{ranks.rank()}.{PIXELS}")
         reading = Reading(label, text, image, where, image_size, memory, spill)
         samples = load(source, reading)
-        options = Options(procedure, cutoff, model, epochs, seed, jobs, precision)
+        options = Options(procedure, cutoff, model, epochs, seed, jobs, precision, decisions)
         try:
             verdicts, about = _judge(folder, samples, options, train, on_start if is_main else _nothing, on_epoch)
         finally:
@@ -119,12 +122,17 @@ def _judge(
     on_epoch: OnEpoch,
 ) -> tuple[Verdicts, dict[str, Any]]:
     """Verdicts, and what the summary says about how they came about."""
+    decided = decisions_of(options.decisions, samples) if options.decisions else {}
+    fingerprint, samples = samples.fingerprint(), relabeled(samples, decided)
     chosen = _with_epochs(plan(samples, model=options.model, precision=options.precision), options)
     jobs = _jobs(options, samples)
     if ranks.rank() == 0:
-        claim(folder, samples, "the user's own" if train else chosen.model, chosen.budget, options, jobs)
+        name = "the user's own" if train else chosen.model
+        claim(folder, asked(samples, name, chosen.budget, options) | _trust(fingerprint, decided) | {"jobs": jobs})
         _write_skipped(folder, samples)
-    tasks = _tasks(folder, samples, options)
+        if "path" in samples.found:
+            roots.confirm(folder.path, samples.found["path"])
+    tasks = _tasks(folder, samples, options, trained_rows(len(samples), decided))
     done = [task.finished() for task in tasks]
     left = [task for task, run in zip(tasks, done, strict=True) if run is None]
     on_start(Outlook(samples, chosen, jobs, None if train else _seconds(chosen, left, jobs)))
@@ -140,7 +148,14 @@ def _judge(
             train_fold(chosen, task, on_epoch)
     ranks.wait()
     runs = [run or task.run() for run, task in zip(done, tasks, strict=True)]
-    return identify(runs, options.cutoff), _about(folder, samples, chosen, runs, is_own=train is not None)
+    verdicts = overruled(identify(runs, options.cutoff), decided)
+    return verdicts, _about(folder, samples, chosen, runs, is_own=train is not None)
+
+
+def _trust(fingerprint: str, decided: Decided) -> dict[str, Any]:
+    """What the config says about trusted decisions; the fingerprint is that of the data as they are."""
+    named = {str(index): [one.action, one.label] for index, one in sorted(decided.items())}
+    return {"fingerprint": fingerprint, "trusted": named}
 
 
 def _with_epochs(chosen: Plan, options: Options) -> Plan:
@@ -162,7 +177,7 @@ def _jobs(options: Options, samples: Samples) -> int:
     return 2 if is_worth_it and len(samples) >= SIDE_BY_SIDE else 1
 
 
-def _tasks(folder: Folder, samples: Samples, options: Options) -> list[Task]:
+def _tasks(folder: Folder, samples: Samples, options: Options, rows: Rows | None) -> list[Task]:
     procedure = options.procedure
     both = folds(samples.labels, samples.num_classes, seed=options.seed, procedure=procedure)
     return [
@@ -173,6 +188,7 @@ def _tasks(folder: Folder, samples: Samples, options: Options) -> list[Task]:
             stops=options.epochs is None and procedure.epochs is None,
             skip_epochs=procedure.skip_epochs,
             percentile=procedure.percentile,
+            rows=rows,
             ids=samples.ids,
             class_names=samples.class_names,
         )

@@ -2,6 +2,7 @@
 
 import platform
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from undermargin.jsonable import to_json
 from undermargin.training.engine import Budget
 from undermargin.training.plan import MakeModel
 
-COMPARED = ("model", "budget", "procedure", "seed", "versions", "num_threads", "jobs", "precision", "device")
+COMPARED = ("model", "budget", "procedure", "seed", "versions", "num_threads", "jobs", "precision", "device", "trusted")
 
 
 @dataclass(frozen=True)
@@ -30,24 +31,27 @@ class Options:
     seed: int = 0
     jobs: int | None = None  # folds side by side: 1 or 2; None: 2 for images on a CPU with two cores or more
     precision: str = "no"  # or bf16, fp16
+    decisions: str | Path | None = None  # an earlier scan of the same data whose decisions are trusted
 
 
-def claim(folder: Folder, samples: Samples, model: str, budget: Budget, options: Options, jobs: int) -> None:
-    """Write what is asked, or make sure that what the folder holds was asked in the same words."""
-    config = {
+def asked(samples: Samples, model: str, budget: Budget, options: Options) -> dict[str, Any]:
+    """Everything that verdicts depend on."""
+    return {
         "source": samples.found,
         "kind": samples.kind,
         "num_samples": len(samples),
         "class_names": samples.class_names,
-        "fingerprint": samples.fingerprint(),
         "model": model,
         "budget": asdict(budget),
         "procedure": asdict(options.procedure),
         "seed": options.seed,
-        "jobs": jobs,
         "precision": options.precision,
         **environment(),
     }
+
+
+def claim(folder: Folder, config: dict[str, Any]) -> None:
+    """Write what is asked, or make sure that what the folder holds was asked in the same words."""
     if (folder / "config.json").is_file():
         _compare(folder.read_json("config.json"), config, folder)
     else:

@@ -33,6 +33,9 @@ def scan(
     precision: Annotated[Literal["no", "bf16", "fp16"], typer.Option(help="Mixed precision of the training.")] = "no",
     memory: Annotated[float | None, typer.Option(min=0, help="GB for images; more of them stay on disk.")] = None,
     seed: Annotated[int, typer.Option(help="Of the folds and the trainings.")] = 0,
+    decisions: Annotated[
+        Path | None, typer.Option(help="An earlier scan of the same data whose decisions are trusted.")
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
@@ -68,6 +71,7 @@ def scan(
             epochs=epochs,
             jobs=jobs,
             precision=precision,
+            decisions=decisions,
             memory=None if memory is None else int(memory * 1e9),
             seed=seed,
             on_start=display.start,

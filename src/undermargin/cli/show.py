@@ -1,6 +1,6 @@
 """What the terminal shows: results on standard output, progress on standard error."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -220,7 +220,46 @@ def retrained(result: dict[str, Any]) -> None:
         interval = "" if found["low"] is None else f" (95 % interval {found['low']:+.2%} to {found['high']:+.2%})"
         console.print(f"cleaned against {name}: [bold]{found['mean']:+.2%}[/]{interval}")
     if result["is_test_noisy"]:
-        console.print("[yellow]note:[/] the held-out labels are as noisy as the others: compare, do not trust the level")
+        console.print(
+            "[yellow]note:[/] the held-out labels are as noisy as the others: compare, do not trust the level"
+        )
+
+
+def review_address(address: str, host: str) -> None:
+    """Where the page is; on standard error, since it is no result."""
+    to_user = Console(stderr=True, highlight=False, soft_wrap=True)
+    to_user.print(f"\n[bold]{escape(address)}[/]")
+    if host not in ("127.0.0.1", "localhost", "::1"):
+        to_user.print("[yellow]note:[/] others can reach this address, and nothing on the way is encrypted")
+    to_user.print("[dim]Decisions are saved as they are made. Stop with Ctrl-C.[/]\n")
+
+
+def review_progress(found: dict[str, Any], folder: Path) -> None:
+    """How far a review has come, and what to type next."""
+    text = f"{found['num_decided']} of {found['num_flagged']} flagged samples are decided"
+    if found["precision"] is not None:
+        low, high = found["interval"]
+        text += f"; {found['precision']:.0%} of these labels were wrong (95 %: {low:.0%} to {high:.0%})"
+    console.print(text)
+    console.print(f"[dim]next:[/] undermargin clean {escape(str(folder))} --to CLEANED")
+
+
+def cleaning(found: dict[str, Any], written: Sequence[Path]) -> None:
+    """What was cleaned, and in which classes."""
+    console.print(
+        f"\n[bold]{found['num_after']} of {found['num_before']}[/] samples stay: {found['num_dropped']} "
+        f"{'are' if not written else 'were'} dropped, {found['num_relabeled']} relabeled\n"
+    )
+    names = ("label", "before", "dropped", "relabeled", "gained", "after")
+    table = Table(*names, box=None, title="Classes", title_justify="left")
+    for row in sorted(found["classes"], key=lambda row: row["num_after"] - row["num_before"])[:MOST_CLASSES]:
+        table.add_row(escape(row["label"]), *(str(row[f"num_{name}"]) for name in names[1:]))
+    console.print(table)
+    if found["shrinking"]:
+        names_lost = escape(", ".join(found["shrinking"]))
+        console.print(f"\n[yellow]warning:[/] more than half of the samples leave these classes: {names_lost}")
+    for path in written:
+        console.print(f"[dim]written to {escape(str(path))}[/]")
 
 
 def _notes(notes: list[str]) -> None:
@@ -239,6 +278,8 @@ def methods(title: str, rows: list[dict[str, Any]]) -> None:
 
 def _next(out: Path) -> None:
     table = Table(title="Next", title_justify="left", show_header=False, box=None, padding=(0, 2, 0, 0))
+    table.add_row(f"undermargin review {out}", "[dim]look at them and decide, with the keyboard[/]")
+    table.add_row(f"undermargin clean {out} --dry-run", "[dim]what the cleaned data would be[/]")
     table.add_row(f"undermargin identify {out} --cutoff gaussian", "[dim]other verdicts, no training[/]")
     table.add_row(f"less {out / 'verdicts.csv'}", "[dim]every sample, most suspicious first[/]")
     table.add_row("undermargin methods", "[dim]every score and cutoff[/]")

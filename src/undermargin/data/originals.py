@@ -18,6 +18,7 @@ from undermargin.data.samples import Kind
 from undermargin.errors import InputError
 
 CLASS_FOLDERS, ARRAYS, DATASET = "class folders", "arrays", "Dataset"
+PIXELATED = 64  # a side, in pixels: up to here an image is shown as large squares
 
 
 @dataclass(frozen=True)
@@ -112,7 +113,7 @@ class Originals:
         else:
             root = self.path.parent if self.path else None
             image = open_image(image_bytes(self.table[self.source["image"]][int(self.rows[index])].as_py(), root))
-        small = max(image.size) < side / 2
+        small = max(image.size) <= min(PIXELATED, side / 2)
         if small:  # a few large pixels are easier to look at than a blur
             factor = side // max(image.size)
             image = image.resize((image.width * factor, image.height * factor), Image.Resampling.NEAREST)

@@ -1,0 +1,93 @@
+"""undermargin review."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from undermargin.folder import Folder
+
+
+def review(
+    scan: Annotated[Path, typer.Argument(help="A scan's folder.", show_default=False)],
+    port: Annotated[int | None, typer.Option(help="8765 where it is free.", show_default=False)] = None,
+    host: Annotated[str, typer.Option(help="Where to listen; others can reach it only if you say so.")] = "127.0.0.1",
+    no_open: Annotated[bool, typer.Option("--no-open", help="Print the address, open no browser.")] = False,
+    data: Annotated[Path | None, typer.Option(help="Where the data are now, if they were moved.")] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Show data that were not scanned here.")] = False,
+    import_: Annotated[
+        Path | None, typer.Option("--import", help="Take in decisions from a CSV file; no page.")
+    ] = None,
+    export: Annotated[Path | None, typer.Option(help="Write the decisions to a CSV file; no page.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print what came of it as JSON.")] = False,
+) -> None:
+    """Look at the flagged samples and decide: keep, relabel or drop, with the keyboard.
+
+    Opens a page of your own, on this machine only. Every decision is on the disk before it is shown as made. On a
+    machine far away, forward a port (ssh -L 8765:localhost:8765 HOST) and open the printed address at home.
+
+    \b
+        undermargin review scans/photos
+        undermargin review scans/photos --no-open --port 9000
+        undermargin review scans/photos --export decisions.csv
+        undermargin review scans/photos --import decisions.csv
+    """
+    from undermargin.folder import Folder
+
+    folder = Folder.open(scan)
+    if import_ is not None or export is not None:
+        _exchange(folder, import_, export, as_json=as_json)
+    else:
+        _serve(folder, host, port, data, is_yes=yes, is_opened=not no_open, as_json=as_json)
+
+
+def _serve(
+    folder: "Folder", host: str, port: int | None, data: Path | None, *, is_yes: bool, is_opened: bool, as_json: bool
+) -> None:
+    from undermargin.cli import show
+    from undermargin.errors import UndermarginError
+    from undermargin.jsonable import to_json
+
+    try:
+        from undermargin.review.server import serve
+    except ModuleNotFoundError as error:
+        raise UndermarginError(f"the page needs {error.name}: pip install 'undermargin[review]'") from None
+
+    def start(address: str) -> None:
+        show.review_address(address, host)
+        if is_opened:
+            import webbrowser
+
+            webbrowser.open(address)
+
+    found = serve(
+        folder, host=host, port=port, data=data, confirm=lambda path: is_yes or _ask(folder, path), on_start=start
+    )
+    if as_json:
+        typer.echo(to_json(found))
+    else:
+        show.review_progress(found, folder.path)
+
+
+def _ask(folder: "Folder", path: Path) -> bool:
+    """Somebody else's folder may name any path as its data."""
+    if not sys.stdin.isatty():
+        return False
+    typer.echo(f"{folder.path} was not scanned here. It wants to show data from:\n\n    {path}\n", err=True)
+    return typer.confirm("Show it?", err=True)
+
+
+def _exchange(folder: "Folder", import_: Path | None, export: Path | None, *, as_json: bool) -> None:
+    from undermargin.jsonable import to_json
+    from undermargin.review.sheet import exchange
+
+    found = exchange(folder, import_, export)
+    if as_json:
+        typer.echo(to_json(found))
+        return
+    if import_ is not None:
+        typer.echo(f"{found['num_imported']} decisions imported, {found['num_replaced']} of them in place of others")
+    if export is not None:
+        typer.echo(f"{found['num_exported']} decisions written to {export}")

@@ -1,0 +1,1 @@
+"""The page where a human decides: looks, keeps, relabels, drops, and takes back."""

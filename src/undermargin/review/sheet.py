@@ -1,0 +1,91 @@
+"""Decisions as a CSV file, for a spreadsheet or another tool: out, and in again. Samples go by their ids."""
+
+import csv
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+
+from undermargin.decisions import ACTIONS, Change, Decision, Decisions
+from undermargin.errors import InputError
+from undermargin.files import replacing
+from undermargin.folder import Folder
+from undermargin.review.selection import class_number
+from undermargin.verdicts import Verdicts
+
+COLUMNS = ("id", "action", "label", "note", "when", "who")
+REQUIRED = ("id", "action")
+
+
+def write_sheet(path: Path, decisions: Decisions, ids: Sequence[str]) -> int:
+    """One row a decided sample, in the order of the data set; returns how many."""
+    latest = decisions.latest()
+    with replacing(path) as partial, partial.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(COLUMNS)
+        for index in sorted(latest):
+            one = latest[index]
+            writer.writerow((ids[index], one.action, one.label or "", one.note, one.when, one.who))
+    return len(latest)
+
+
+def read_sheet(path: Path, decisions: Decisions, ids: Sequence[str], verdicts: Verdicts) -> tuple[int, int]:
+    """Take in all rows or none; returns how many, and how many of them replaced another decision."""
+    changes = _changes(path, {name: index for index, name in enumerate(ids)}, verdicts)
+    before = decisions.latest()
+    decisions.decide(changes)
+    return len(changes), sum(before.get(change.index, change.decision) != change.decision for change in changes)
+
+
+def _changes(path: Path, indices: dict[str, int], verdicts: Verdicts) -> list[Change]:
+    changes: dict[int, Change] = {}
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            reader = csv.DictReader(file, strict=True)
+            missing = [name for name in REQUIRED if name not in (reader.fieldnames or ())]
+            if missing:
+                raise InputError(f"{path} lacks the columns {', '.join(missing)}; expected {', '.join(COLUMNS)}")
+            for row in reader:
+                place = f"{path}, line {reader.line_num}"
+                index = indices.get(row["id"])
+                if index is None:
+                    raise InputError(f"{place}: the scan has no sample with the id {row['id']!r}; nothing was imported")
+                if index in changes:
+                    raise InputError(f"{place}: {row['id']!r} was decided before in this file; nothing was imported")
+                changes[index] = Change(index, _decision(row, place, index, verdicts))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise InputError(f"{path} cannot be read as CSV: {error}") from None
+    return list(changes.values())
+
+
+def _decision(row: dict[str, str | None], place: str, index: int, verdicts: Verdicts) -> Decision:
+    action, label, when = row["action"] or "", row.get("label") or None, row.get("when") or ""
+    if action not in ACTIONS:
+        raise InputError(f"{place}: {action!r} is none of {', '.join(ACTIONS)}; nothing was imported")
+    if (action == "relabel") != (label is not None):
+        raise InputError(
+            f"{place}: relabel, and only it, has a label; found {action} with {label!r}; nothing was imported"
+        )
+    try:
+        if label is not None:
+            class_number(verdicts, label)
+        if when and datetime.fromisoformat(when).tzinfo is None:
+            raise InputError(f"the time {when} has no zone; write {when}Z for UTC")
+    except ValueError as error:  # InputError is one too
+        raise InputError(f"{place}: {error}; nothing was imported") from None
+    decision = Decision(action, label, row.get("note") or "", when, row.get("who") or "")
+    return decision if verdicts.labels is None else decision.about(verdicts.name(int(verdicts.labels[index])))
+
+
+def exchange(folder: Folder, source: Path | None, target: Path | None) -> dict[str, int]:
+    """Take in a scan's decisions from one file, then write them to another, where these are named."""
+    verdicts, decisions = folder.verdicts(), folder.decisions()
+    ids = folder.originals(verdicts).ids
+    found = {}
+    try:
+        if source is not None:
+            found["num_imported"], found["num_replaced"] = read_sheet(source, decisions, ids, verdicts)
+        if target is not None:
+            found["num_exported"] = write_sheet(target, decisions, ids)
+    finally:
+        decisions.close()
+    return found

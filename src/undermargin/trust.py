@@ -1,0 +1,50 @@
+"""Decisions that people made about a data set, trusted when it is scanned again."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from undermargin.data.samples import Samples
+from undermargin.decisions import Decision
+from undermargin.errors import FolderError
+from undermargin.folder import Folder
+from undermargin.verdicts import FLAGGED, KEPT, Verdicts
+
+Decided = Mapping[int, Decision]
+
+
+def decisions_of(scan: str | Path, samples: Samples) -> dict[int, Decision]:
+    """What was decided in an earlier scan of the same data."""
+    folder = Folder.open(scan)
+    if folder.read_json("config.json")["fingerprint"] != samples.fingerprint():
+        raise FolderError(f"{scan} holds decisions about other data; they say nothing about these samples")
+    return folder.decided()
+
+
+def relabeled(samples: Samples, decided: Decided) -> Samples:
+    """The samples with the labels that people gave them."""
+    labels = samples.labels.copy()
+    for index, decision in decided.items():
+        if decision.label is not None:
+            labels[index] = samples.class_names.index(decision.label)
+    return replace(samples, labels=labels)
+
+
+def trained_rows(num_samples: int, decided: Decided) -> npt.NDArray[np.int64] | None:
+    """Who is trained on: all but the dropped; None for everybody."""
+    dropped = [index for index, decision in decided.items() if decision.action == "drop"]
+    return np.delete(np.arange(num_samples), dropped) if dropped else None
+
+
+def overruled(verdicts: Verdicts, decided: Decided) -> Verdicts:
+    """The verdicts with people's word first: dropped samples are flagged, all others they looked at are kept."""
+    if not decided:
+        return verdicts
+    codes = verdicts.codes.copy()
+    for index, decision in decided.items():
+        codes[index] = FLAGGED if decision.action == "drop" else KEPT
+    note = f"{len(decided)} samples follow decisions that were made in review"
+    return replace(verdicts, codes=codes, about=verdicts.about | {"notes": [*verdicts.about.get("notes", []), note]})
