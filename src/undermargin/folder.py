@@ -12,11 +12,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from undermargin.data.originals import Originals
 from undermargin.errors import FolderError
 from undermargin.files import replacing
 from undermargin.jsonable import to_json
 from undermargin.run import Run
 from undermargin.verdicts import Verdicts
+
+UNLISTED = (".lock", "manifest.json", "report.html")  # not a part of the scan: made anew at any time
 
 
 class Folder:
@@ -79,6 +82,15 @@ class Folder:
         self.write_json("summary.json", summary)
         return summary
 
+    def originals(self, verdicts: Verdicts) -> Originals:
+        """The data set that was scanned, to be read again sample by sample."""
+        config = self.read_json("config.json")
+        source = config.get("source")
+        if not isinstance(source, dict):  # made up in memory, as the demo's
+            source = {"format": str(source)}
+        ids = verdicts.ids if verdicts.ids is not None else [str(index) for index in range(len(verdicts))]
+        return Originals(source, config.get("kind", "embeddings"), ids)
+
     def runs(self) -> list[Run]:
         """What the folds' trainings left behind."""
         paths = sorted(self.path.glob("fold*/scores.parquet"))
@@ -89,7 +101,7 @@ class Folder:
     def write_manifest(self) -> None:
         """List every file with its size and checksum; written last, so a folder that has it is complete."""
         files = [*self.path.glob("*"), *self.path.glob("fold*/**/*")]
-        listed = sorted(path for path in files if path.is_file() and path.name not in (".lock", "manifest.json"))
+        listed = sorted(path for path in files if path.is_file() and path.name not in UNLISTED)
         entries = {
             str(path.relative_to(self.path)): {"bytes": path.stat().st_size, "sha256": _checksum(path)}
             for path in listed
