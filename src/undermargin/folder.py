@@ -19,7 +19,7 @@ from undermargin.jsonable import to_json
 from undermargin.run import Run
 from undermargin.verdicts import Verdicts
 
-UNLISTED = (".lock", "manifest.json", "report.html")  # not a part of the scan: made anew at any time
+LIVING = (".lock", "manifest.json", "report.html")
 
 
 class Folder:
@@ -82,15 +82,6 @@ class Folder:
         self.write_json("summary.json", summary)
         return summary
 
-    def originals(self, verdicts: Verdicts) -> Originals:
-        """The data set that was scanned, to be read again sample by sample."""
-        config = self.read_json("config.json")
-        source = config.get("source")
-        if not isinstance(source, dict):  # made up in memory, as the demo's
-            source = {"format": str(source)}
-        ids = verdicts.ids if verdicts.ids is not None else [str(index) for index in range(len(verdicts))]
-        return Originals(source, config.get("kind", "embeddings"), ids)
-
     def runs(self) -> list[Run]:
         """What the folds' trainings left behind."""
         paths = sorted(self.path.glob("fold*/scores.parquet"))
@@ -98,10 +89,26 @@ class Folder:
             raise FolderError(f"{self.path} has no fold*/scores.parquet; did the scan finish?")
         return [Run.load(path) for path in paths]
 
+    def verdicts(self) -> Verdicts:
+        """The scan's verdicts."""
+        if not (self / "verdicts.parquet").is_file():
+            raise FolderError(f"{self.path} has no verdicts.parquet; did the scan finish?")
+        return Verdicts.load(self / "verdicts.parquet")
+
+    def originals(self, verdicts: Verdicts, data: str | Path | None = None) -> Originals:
+        """The scan's data set, where it was, or where it is now."""
+        config = self.read_json("config.json")
+        found = config["source"]
+        source = dict(found) if isinstance(found, dict) else {"format": str(found)}  # data of the demo have no place
+        if data is not None:
+            source["path"] = str(Path(data).absolute())
+        ids = [str(index) for index in range(len(verdicts))] if verdicts.ids is None else verdicts.ids
+        return Originals(source, config.get("kind", "images"), ids)
+
     def write_manifest(self) -> None:
         """List every file with its size and checksum; written last, so a folder that has it is complete."""
         files = [*self.path.glob("*"), *self.path.glob("fold*/**/*")]
-        listed = sorted(path for path in files if path.is_file() and path.name not in UNLISTED)
+        listed = sorted(path for path in files if path.is_file() and path.name not in LIVING)
         entries = {
             str(path.relative_to(self.path)): {"bytes": path.stat().st_size, "sha256": _checksum(path)}
             for path in listed

@@ -5,8 +5,10 @@ import sys
 import typer
 
 from undermargin.cli.demo import demo
+from undermargin.cli.export import export
 from undermargin.cli.identify import identify
 from undermargin.cli.methods import methods
+from undermargin.cli.report import report
 from undermargin.cli.scan import scan
 
 app = typer.Typer(
@@ -17,7 +19,7 @@ app = typer.Typer(
     rich_markup_mode=None,  # plain help is there at once
     pretty_exceptions_enable=False,
 )
-for command in (demo, scan, identify, methods):
+for command in (demo, scan, identify, report, export, methods):
     app.command()(command)
 
 

@@ -204,6 +204,7 @@ def methods(title: str, rows: list[dict[str, Any]]) -> None:
 def _next(out: Path) -> None:
     table = Table(title="Next", title_justify="left", show_header=False, box=None, padding=(0, 2, 0, 0))
     table.add_row(f"undermargin identify {out} --cutoff gaussian", "[dim]other verdicts, no training[/]")
+    table.add_row(f"undermargin report {out}", "[dim]a page to look at[/]")
     table.add_row(f"less {out / 'verdicts.csv'}", "[dim]every sample, most suspicious first[/]")
     table.add_row("undermargin methods", "[dim]every score and cutoff[/]")
     console.print(table)

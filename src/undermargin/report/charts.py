@@ -49,7 +49,9 @@ def bars(data: dict[str, Any]) -> dict[str, Any]:
         "width": 1 - GAP,
         "has_threshold": deepest > 0,
         "ticks": [{"x": _across(value, low, high), "value": value} for value in ticks(low, high)],
-        "levels": [{"y": count / tallest, "value": int(count)} for count in ticks(0, tallest, 4) if count and count % 1 == 0],
+        "levels": [
+            {"y": count / tallest, "value": int(count)} for count in ticks(0, tallest, 4) if count and count % 1 == 0
+        ],
         "cutoffs": _cutoffs(data["cutoffs"], low, high),
     }
 

@@ -11,7 +11,6 @@ from undermargin.report.gallery import gallery
 from undermargin.report.groups import by_column, by_label
 from undermargin.report.histogram import histogram
 from undermargin.report.lines import lines
-from undermargin.verdicts import Verdicts
 
 NUM_SAMPLES = 200  # shown, unless told otherwise
 MAX_SAMPLES = 5000
@@ -25,7 +24,7 @@ def describe(
     if not 0 <= num_samples <= MAX_SAMPLES:
         raise InputError(f"{num_samples} samples are asked for, expected 0 to {MAX_SAMPLES}: the page must stay light")
     config, summary = folder.read_json("config.json"), folder.read_json("summary.json")
-    verdicts = Verdicts.load(folder / "verdicts.parquet")
+    verdicts = folder.verdicts()
     originals = folder.originals(verdicts)
     return {
         "scan": folder.path.resolve().name,
@@ -49,12 +48,12 @@ def describe(
 
 def _origin(config: dict[str, Any], summary: dict[str, Any]) -> dict[str, Any]:
     """How the numbers came about. Of the data's place only the last name: a report may be passed on."""
-    source = config.get("source")
-    is_read = isinstance(source, dict)
+    found = config.get("source")
+    source: dict[str, Any] = found if isinstance(found, dict) else {"name": found}
     told = {
-        "data": Path(source["path"]).name if is_read and "path" in source else None if is_read else source,
-        "format": source.get("format") if is_read else None,
-        "where": source.get("where") if is_read else None,
+        "data": Path(source["path"]).name if "path" in source else source.get("name"),
+        "format": source.get("format"),
+        "where": source.get("where"),
         "num_skipped": summary.get("num_skipped"),
         "fingerprint": config.get("fingerprint"),
         "model": config.get("model"),

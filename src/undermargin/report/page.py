@@ -18,13 +18,17 @@ MOST_ROWS = 12  # of a table of groups, before the rest is folded away
 def render(data: dict[str, Any]) -> str:
     """The page of a report's data. Whatever comes from the data set is escaped; only our own style and script run."""
     style, script = ((HERE / name).read_text("utf-8") for name in ("page.css", "page.js"))
-    return _environment().get_template("page.html").render(
-        data,
-        style=style,
-        script=script,
-        policy=policy(style, script),
-        page_size=PAGE_SIZE.get(str(data["kind"]), 10),
-        most_rows=MOST_ROWS,
+    return (
+        _environment()
+        .get_template("page.html")
+        .render(
+            data,
+            style=style,
+            script=script,
+            policy=policy(style, script),
+            page_size=PAGE_SIZE.get(str(data["kind"]), 10),
+            most_rows=MOST_ROWS,
+        )
     )
 
 
@@ -45,9 +49,12 @@ def _environment() -> Environment:
     environment = Environment(
         loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters |= {"count": count, "percent": percent, "number": number}
+    environment.filters |= {"count": count, "percent": percent, "number": number, "told": told}
     environment.globals |= {
-        "bars": charts.bars, "curves": charts.curves, "scale": charts.scale, "shades": charts.shades
+        "bars": charts.bars,
+        "curves": charts.curves,
+        "scale": charts.scale,
+        "shades": charts.shades,
     }
     return environment
 
@@ -72,4 +79,18 @@ def percent(share: float | None) -> str:
 
 def number(value: float | None) -> str:
     """A score for reading, with a proper minus."""
-    return "none" if value is None else f"{value:,.3g}".replace("-", "−")
+    return "none" if value is None else f"{value:,.3g}".replace("-", "\N{MINUS SIGN}")
+
+
+def told(record: dict[str, Any]) -> str:
+    """A record for reading; what is empty is left out.
+
+    >>> told({"epochs": 6, "is_strict": False, "drops": []})
+    'epochs 6, strict no'
+    """
+    words = {True: "yes", False: "no"}
+    return ", ".join(
+        f"{name.removeprefix('is_').replace('_', ' ')} {words[value] if isinstance(value, bool) else value}"
+        for name, value in record.items()
+        if value not in (None, [], {})
+    )
