@@ -1,4 +1,4 @@
-"""python -m bench [update|scale|digits ...]: print measurements; --store appends them to bench/results.jsonl."""
+"""python -m bench [update|scale|report|digits ...]: print measurements; --store appends them to bench/results.jsonl."""
 
 import argparse
 import json
@@ -12,10 +12,10 @@ import numpy as np
 import torch
 
 import undermargin
-from bench import digits, scale, update
+from bench import digits, report, scale, update
 
-SECTIONS = {"update": update.measure, "scale": scale.measure, "digits": digits.measure}
-DEFAULT = ("update", "scale")  # digits takes a quarter of an hour
+SECTIONS = {"update": update.measure, "scale": scale.measure, "report": report.measure, "digits": digits.measure}
+DEFAULT = ("update", "scale", "report")  # digits takes a quarter of an hour
 RESULTS = Path(__file__).parent / "results.jsonl"
 
 

@@ -19,9 +19,9 @@ def lines(folder: Folder, verdicts: Verdicts) -> dict[str, Any] | None:
     """Margins of the most suspicious samples and of middling kept ones, from the first fold that recorded them."""
     trainings = [path.parent for path in sorted(folder.path.glob("fold*/scores.parquet"))]
     for training, scores in zip(trainings, verdicts.fold_scores, strict=True):
-        chosen = _chosen(verdicts, np.flatnonzero(np.isfinite(scores)))
         try:
             recorded = Trajectories.open(training / "trajectories")
+            chosen = _chosen(verdicts, np.isfinite(scores))
             margins = recorded.of(chosen.tolist())
         except InputError:
             continue
@@ -31,12 +31,12 @@ def lines(folder: Folder, verdicts: Verdicts) -> dict[str, Any] | None:
     return None
 
 
-def _chosen(verdicts: Verdicts, judged: Ints) -> Ints:
+def _chosen(verdicts: Verdicts, judged: npt.NDArray[np.bool_]) -> Ints:
     """The first flagged samples and those in the middle of the kept, of the samples that this fold judged."""
-    flagged = verdicts.flagged[np.isin(verdicts.flagged, judged)][:NUM_LINES]
-    kept = verdicts.order[np.isin(verdicts.order, np.intersect1d(verdicts.kept, judged))]
+    order = verdicts.order[judged[verdicts.order]]
+    kept = order[verdicts.is_kept[order]]
     middle = max(0, len(kept) // 2 - NUM_LINES // 2)
-    return np.concatenate([flagged, kept[middle : middle + NUM_LINES]])
+    return np.concatenate([order[verdicts.is_flagged[order]][:NUM_LINES], kept[middle : middle + NUM_LINES]])
 
 
 def _told(verdicts: Verdicts, index: int, margins: npt.NDArray[np.float32]) -> dict[str, Any]:
