@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -49,7 +50,7 @@ def _environment() -> Environment:
     environment = Environment(
         loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters |= {"count": count, "percent": percent, "number": number, "told": told}
+    environment.filters |= {"count": count, "percent": percent, "number": number, "span": span, "told": told}
     environment.globals |= {
         "bars": charts.bars,
         "curves": charts.curves,
@@ -80,6 +81,18 @@ def percent(share: float | None) -> str:
 def number(value: float | None) -> str:
     """A score for reading, with a proper minus."""
     return "none" if value is None else f"{value:,.3g}".replace("-", "\N{MINUS SIGN}")
+
+
+def span(ends: Sequence[float | None]) -> str:
+    """An interval for reading; an end that is not known is open.
+
+    >>> span([1.5, 2.25]), span([1.5, None]), span([None, 2.25])
+    ('1.5 to 2.25', '1.5 or more', '2.25 or less')
+    """
+    low, high = ends
+    if low is None:
+        return "unknown" if high is None else f"{number(high)} or less"
+    return f"{number(low)} or more" if high is None else f"{number(low)} to {number(high)}"
 
 
 def told(record: dict[str, Any]) -> str:
