@@ -121,7 +121,7 @@ def scale(rows: Sequence[dict[str, Any]]) -> float:
     """
     shares = [row["flagged_share"] for row in rows]
     ends = sorted(row["high"] for row in rows)
-    reach = max([*shares, ends[len(ends) // 2]], default=0)
+    reach = max([*shares, *ends[(len(ends) - 1) // 2 :][:1]], default=0)
     return next((top for top in (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8) if reach <= top), 1.0)
 
 
