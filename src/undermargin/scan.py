@@ -189,16 +189,18 @@ def _compare(before: dict[str, Any], now: dict[str, Any], folder: Folder) -> Non
 
 
 def _write_skipped(folder: Folder, samples: Samples) -> None:
+    import csv
+
     import pyarrow as pa
-    from pyarrow import csv
 
     from undermargin.cells import neutralise
     from undermargin.files import replacing
 
     if samples.skipped:
         ids, reasons = zip(*samples.skipped, strict=True)
-        with replacing(folder / "skipped.csv") as path:
-            csv.write_csv(neutralise(pa.table({"id": ids, "reason": reasons})), path)
+        columns = neutralise(pa.table({"id": ids, "reason": reasons})).to_pydict()
+        with replacing(folder / "skipped.csv") as path, path.open("w", newline="") as file:
+            csv.writer(file).writerows([tuple(columns), *zip(*columns.values(), strict=True)])
 
 
 def _about(samples: Samples, chosen: Plan, seconds: float) -> dict[str, Any]:
