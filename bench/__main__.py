@@ -1,4 +1,4 @@
-"""python -m bench [update|scale|digits|review ...]: print measurements; --store appends them to bench/results.jsonl."""
+"""python -m bench [update|scale|report|digits|review ...]: print measurements; --store keeps them in results.jsonl."""
 
 import argparse
 import json
@@ -12,10 +12,16 @@ import numpy as np
 import torch
 
 import undermargin
-from bench import digits, review, scale, update
+from bench import digits, report, review, scale, update
 
-SECTIONS = {"update": update.measure, "scale": scale.measure, "digits": digits.measure, "review": review.measure}
-DEFAULT = ("update", "scale")  # digits takes a quarter of an hour, review needs a browser
+SECTIONS = {
+    "update": update.measure,
+    "scale": scale.measure,
+    "report": report.measure,
+    "digits": digits.measure,
+    "review": review.measure,
+}
+DEFAULT = ("update", "scale", "report")  # digits takes a quarter of an hour, review needs a browser
 RESULTS = Path(__file__).parent / "results.jsonl"
 
 

@@ -10,7 +10,7 @@ from undermargin.cli import app
 from undermargin.cutoffs import CUTOFFS
 from undermargin.scores import SCORES
 
-COMMANDS = ["demo", "scan", "identify", "review", "clean", "methods"]
+COMMANDS = ["demo", "scan", "identify", "report", "review", "clean", "export", "retrain", "methods"]
 
 
 def undermargin(*words):
@@ -87,6 +87,19 @@ def test_identify_judges_a_scan_again_without_training(scan):
     text = undermargin("identify", str(out)).stdout
     assert f"{summary['num_flagged']} of {summary['num_samples']}" in text
     assert "look like" in text
+
+
+def test_report_and_export_of_a_scan(scan, tmp_path):
+    out, summary = scan
+    page = tmp_path / "page.html"
+    assert undermargin("report", str(out), "--out", str(page)).stdout.startswith(f"wrote {page}")
+    assert page.read_text().startswith("<!doctype html>")
+    data = json.loads(undermargin("report", str(out), "--json", "--samples", "5").stdout)
+    assert data["num_samples"] == summary["num_samples"]
+    assert len(data["gallery"]["samples"]) == 5
+    words = ("export", str(out), "--to", "csv", "--out", str(tmp_path / "v.csv"), "--json")
+    assert json.loads(undermargin(*words).stdout) == {"format": "csv", "path": str(tmp_path / "v.csv")}
+    assert "is there already" in undermargin(*words).stderr
 
 
 def test_a_cutoff_that_does_not_exist_is_an_error_that_lists_those_that_do(scan):

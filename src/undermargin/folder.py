@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from undermargin import roots
 from undermargin.data.originals import Originals
 from undermargin.decisions import Decision, Decisions
 from undermargin.errors import FolderError
@@ -22,7 +23,15 @@ from undermargin.run import Run
 from undermargin.verdicts import Verdicts
 
 OF_TRAINING = ("kind", "model", "num_skipped", "epochs", "saved_epochs", "seconds", "samples_per_second")
-LIVING = (".lock", "manifest.json", "decisions.sqlite", "decisions.sqlite-wal", "decisions.sqlite-shm")
+LIVING = (
+    ".lock",
+    "manifest.json",
+    "report.html",
+    "retrain.json",
+    "decisions.sqlite",
+    "decisions.sqlite-wal",
+    "decisions.sqlite-shm",
+)
 
 
 class Folder:
@@ -112,11 +121,22 @@ class Folder:
     def originals(self, verdicts: Verdicts, data: str | Path | None = None) -> Originals:
         """The scan's data set, where it was, or where it is now."""
         config = self.read_json("config.json")
-        source = dict(config["source"])
+        found = config["source"]
+        source = dict(found) if isinstance(found, dict) else {"format": str(found)}  # a folder made by hand
         if data is not None:
             source["path"] = str(Path(data).absolute())
         ids = [str(index) for index in range(len(verdicts))] if verdicts.ids is None else verdicts.ids
-        return Originals(source, config["kind"], ids)
+        return Originals(source, config.get("kind", "images"), ids)
+
+    def confirmed_originals(self, verdicts: Verdicts) -> Originals:
+        """The same, but only what this user scanned here or has agreed to: others may have written the folder."""
+        originals = self.originals(verdicts)
+        if originals.path is not None and originals.is_there and not roots.is_confirmed(self.path, originals.path):
+            raise FolderError(
+                f"{self.path} was not scanned here, and names {originals.path} as its data; agree to that once with "
+                f"'undermargin review {self.path}'"
+            )
+        return originals
 
     def decisions(self) -> Decisions:
         """What people decided about the scan's samples."""

@@ -12,7 +12,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from undermargin import ranks, roots
+from undermargin.cells import neutralise
 from undermargin.data.samples import Reading, Samples
 from undermargin.data.source import load
 from undermargin.data.views import IndexedDataset, RelabeledDataset
@@ -211,8 +214,10 @@ def _job(samples: Samples, task: Task, tracker: Tracker) -> Job:
 
 def _write_skipped(folder: Folder, samples: Samples) -> None:
     if samples.skipped:
+        ids, reasons = zip(*samples.skipped, strict=True)
+        columns = neutralise(pa.table({"id": ids, "reason": reasons})).to_pydict()
         with replacing(folder / "skipped.csv") as path, path.open("w", newline="") as file:
-            csv.writer(file).writerows([("id", "reason"), *samples.skipped])
+            csv.writer(file).writerows([tuple(columns), *zip(*columns.values(), strict=True)])
 
 
 def _about(folder: Folder, samples: Samples, chosen: Plan, runs: list[Run], *, is_own: bool) -> dict[str, Any]:

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as csv
 import pyarrow.parquet as pq
 
+from undermargin.cells import neutralise, restore
 from undermargin.errors import InputError
 from undermargin.files import replacing
 from undermargin.jsonable import to_json
@@ -56,15 +57,15 @@ def _names(verdicts: Verdicts, labels: Rows | None, rows: Rows) -> pa.Array:
 
 
 def write(verdicts: Verdicts, path: Path) -> None:
-    """Write .parquet (everything) or .csv (the rows); the file appears whole or not at all."""
+    """Write .parquet (everything) or .csv (the rows, safe for spreadsheets); the file appears whole or not at all."""
     if path.suffix not in (".parquet", ".csv"):
         raise InputError(f"verdicts are saved as .parquet or .csv, not as {path.name!r}")
-    pieces = _pieces(verdicts)
+    is_csv = path.suffix == ".csv"
+    pieces = map(neutralise, _pieces(verdicts)) if is_csv else _pieces(verdicts)
     first = next(pieces)
     about = {"about": verdicts.about, "class_names": verdicts.class_names, "has_ids": verdicts.ids is not None}
     schema = first.schema.with_metadata({"undermargin": to_json(about, indent=None)})
     with replacing(path) as partial:
-        is_csv = path.suffix == ".csv"
         writer = csv.CSVWriter(partial, schema) if is_csv else pq.ParquetWriter(partial, schema, compression="zstd")
         with writer:
             writer.write_table(first)
@@ -101,7 +102,8 @@ class _CsvColumns:
         self.about: dict[str, Any] = {"about": {}, "class_names": None, "has_ids": True}
 
     def __getitem__(self, name: str) -> pa.ChunkedArray:
-        return self.table[name]
+        values = self.table[name]
+        return restore(values) if pa.types.is_string(values.type) else values
 
 
 class _ParquetColumns:

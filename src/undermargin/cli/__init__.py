@@ -6,8 +6,10 @@ import typer
 
 from undermargin.cli.clean import clean
 from undermargin.cli.demo import demo
+from undermargin.cli.export import export
 from undermargin.cli.identify import identify
 from undermargin.cli.methods import methods
+from undermargin.cli.report import report
 from undermargin.cli.retrain import retrain
 from undermargin.cli.review import review
 from undermargin.cli.scan import scan
@@ -20,7 +22,7 @@ app = typer.Typer(
     rich_markup_mode=None,  # plain help is there at once
     pretty_exceptions_enable=False,
 )
-for command in (demo, scan, identify, review, clean, retrain, methods):
+for command in (demo, scan, identify, report, review, clean, export, retrain, methods):
     app.command()(command)
 
 

@@ -281,6 +281,7 @@ def _next(out: Path) -> None:
     table.add_row(f"undermargin review {out}", "[dim]look at them and decide, with the keyboard[/]")
     table.add_row(f"undermargin clean {out} --dry-run", "[dim]what the cleaned data would be[/]")
     table.add_row(f"undermargin identify {out} --cutoff gaussian", "[dim]other verdicts, no training[/]")
+    table.add_row(f"undermargin report {out}", "[dim]a page to look at[/]")
     table.add_row(f"less {out / 'verdicts.csv'}", "[dim]every sample, most suspicious first[/]")
     table.add_row("undermargin methods", "[dim]every score and cutoff[/]")
     console.print(table)

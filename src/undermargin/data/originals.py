@@ -76,6 +76,11 @@ class Originals:
         assert self.path is not None  # noqa: S101 - for the type checker
         return load_arrays(self.path).inputs
 
+    def array(self, index: int) -> npt.NDArray[Any]:
+        """A sample of a file of arrays: pixels (height, width[, 3]), or the numbers of an embedding."""
+        values = np.asarray(self._arrays[index])
+        return values[..., 0] if values.ndim == 3 and values.shape[-1] == 1 else values
+
     def row(self, index: int) -> dict[str, Any]:
         """A row as it is, its label included: a value for each column."""
         return dict(self.table.slice(int(self.rows[index]), 1).to_pylist()[0])
@@ -108,8 +113,7 @@ class Originals:
         if self.format == CLASS_FOLDERS:
             image = open_image(_read(self.file(index)))
         elif self.format == ARRAYS:
-            pixels = self._arrays[index]
-            image = Image.fromarray(pixels[..., 0] if pixels.shape[-1] == 1 else pixels)
+            image = Image.fromarray(self.array(index))
         else:
             root = self.path.parent if self.path else None
             image = open_image(image_bytes(self.table[self.source["image"]][int(self.rows[index])].as_py(), root))

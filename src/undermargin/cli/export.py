@@ -1,0 +1,33 @@
+"""undermargin export."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def export(
+    scan: Annotated[Path, typer.Argument(help="A scan's folder.", show_default=False)],
+    to: Annotated[
+        str,
+        typer.Option(help="csv, parquet, jsonl, label-studio, fiftyone, cleanlab or datasets.", show_default=False),
+    ],
+    out: Annotated[Path, typer.Option(help="The file, or the folder of datasets.", show_default=False)],
+    only_flagged: Annotated[bool, typer.Option("--only-flagged", help="Leave out all other samples.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what is there.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print what was written as JSON.")] = False,
+) -> None:
+    """Write a scan's answers in the format of another tool.
+
+    \b
+        undermargin export scans/photos --to label-studio --only-flagged --out tasks.json
+        undermargin export scans/reviews --to csv --out reviews-checked.csv
+        undermargin export scans/reviews --to datasets --out reviews-checked
+    """
+    import json
+
+    from undermargin.export import export as write_export
+    from undermargin.folder import Folder
+
+    path = write_export(Folder.open(scan), to, out, only_flagged=only_flagged, overwrite=overwrite)
+    typer.echo(json.dumps({"format": to, "path": str(path)}) if as_json else f"wrote {path}")
