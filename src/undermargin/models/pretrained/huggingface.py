@@ -22,10 +22,13 @@ T = TypeVar("T")
 
 
 def scaling(name: str) -> Scaling:
-    """As the model's image processor says; its own code would need torchvision."""
-    transformers = library("transformers", extra=EXTRA)
-    # twice, since any model may have a processor's file, and not every processor's file is of images
-    config, _ = _load(name, transformers.ImageProcessingMixin.get_image_processor_dict, "an image processor")
+    """As the model's image processor says. Only its file is read: the processor itself may need torchvision."""
+    _check(name)
+    read = library("transformers", extra=EXTRA).ImageProcessingMixin.get_image_processor_dict
+    try:
+        config, _ = _load(name, read)
+    except ModelError:
+        raise ModelError(f"hf:{name} has no image processor; it is not a model of images") from None
     side = config.get("crop_size") if config.get("do_center_crop", "crop_size" in config) else config.get("size")
     size = next(iter(side.values())) if isinstance(side, dict) and side else side
     if not isinstance(size, int):
@@ -38,7 +41,14 @@ def scaling(name: str) -> Scaling:
 
 def tokenizer(name: str) -> Any:
     """The model's tokenizer, padding at the end."""
-    made = _load(name, library("transformers", extra=EXTRA).AutoTokenizer.from_pretrained, "a tokenizer")
+    _check(name)
+    try:
+        made: Any = _load(name, library("transformers", extra=EXTRA).AutoTokenizer.from_pretrained)
+    except ModelError:
+        made = None
+    # without its file, some tokenizers are made all the same, and know no word
+    if made is None or len(made) <= len(made.all_special_tokens):
+        raise ModelError(f"hf:{name} has no tokenizer; it is not a model of text")
     made.padding_side = "right"
     if made.pad_token is None:
         made.pad_token = made.eos_token  # it is masked, so any token does
@@ -64,9 +74,7 @@ def text_network(name: str) -> nn.Module:
 
 def _model(name: str) -> Any:
     load = library("transformers", extra=EXTRA).AutoModel.from_pretrained
-    made, info = _load(
-        name, load, "weights as safetensors", use_safetensors=True, dtype=torch.float32, output_loading_info=True
-    )
+    made, info = _load(name, load, use_safetensors=True, dtype=torch.float32, output_loading_info=True)
     # poolers belong to tasks we do not have and are not used here; anything else missing would be random numbers
     missing = sorted(key for key in info["missing_keys"] if "pooler" not in key)
     if missing:
@@ -74,13 +82,18 @@ def _model(name: str) -> Any:
     return made
 
 
-def _load(name: str, load: Callable[..., T], what: str, **options: Any) -> T:
+def _check(name: str) -> None:
+    """Whether there is such a model, and one that needs no code of its own."""
+    _load(name, library("transformers", extra=EXTRA).AutoConfig.from_pretrained)
+
+
+def _load(name: str, load: Callable[..., T], **options: Any) -> T:
     path, _, revision = (name, "", "") if Path(name).is_dir() else name.partition("@")
     try:
         with _quiet():
             return load(path, revision=revision or "main", trust_remote_code=False, **options)
     except (OSError, ValueError, KeyError, ImportError, RuntimeError, TypeError) as error:
-        raise ModelError(f"hf:{name} has no {what} that can be loaded: {one_line(error)}") from None
+        raise ModelError(f"hf:{name} cannot be loaded: {one_line(error)}") from None
 
 
 @contextmanager

@@ -61,9 +61,8 @@ def check(name: str, kind: Kind | None = None) -> None:
     if not kinds or not own_name:
         raise ModelError(f"there is no model {name!r}; there are {', '.join(names())}")
     if kind is not None and kind not in kinds:
-        others = names(kind)
-        advice = f"for {kind} there are {', '.join(others)}" if others else f"{kind} are learned without one"
-        raise ModelError(f"{name} is a model of {' and '.join(kinds)}; {advice}")
+        others = ", ".join(names(kind)) or "none"
+        raise ModelError(f"{name} is a model of {' and '.join(kinds)}; those for {kind}: {others}")
     failures = [failure for known in ([kind] if kind else kinds) if (failure := _failure(name, known))]
     if len(failures) == (1 if kind else len(kinds)):
         raise failures[0]
