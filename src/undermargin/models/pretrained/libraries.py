@@ -41,7 +41,8 @@ def _not_installed(name: str, extra: str) -> ModelError:
 def _broken(name: str, error: Exception) -> ModelError:
     import torch
 
+    top = name.partition(".")[0]
     return ModelError(
-        f"{name} is installed but does not import beside torch {torch.__version__} ({one_line(error)}); "
+        f"{top} is installed but does not import beside torch {torch.__version__} ({one_line(error)}); "
         "install the builds of both that belong together, or choose another model"
     )

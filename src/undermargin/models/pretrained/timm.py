@@ -14,9 +14,10 @@ EXTRA = "timm"
 def scaling(name: str) -> Scaling:
     """As the weights of this name were trained."""
     timm = library("timm", extra=EXTRA)
-    names = timm.list_models(pretrained=True)  # over a thousand, each with the name of its weights behind a dot
-    if name not in names and not any(known.startswith(f"{name}.") for known in names):
-        near = difflib.get_close_matches(name, names, 3, 0)
+    tagged = timm.list_models(pretrained=True)  # over a thousand, each with the name of its weights behind a dot
+    names = {known.partition(".")[0] for known in tagged}
+    if name not in names.union(tagged):
+        near = difflib.get_close_matches(name.partition(".")[0], sorted(names), 3, 0)
         raise ModelError(f"timm has no pretrained model {name!r}; the nearest names are {', '.join(near)}")
     config = timm.get_pretrained_cfg(name)
     return Scaling.of_shares(config.input_size[-1], tuple(config.mean), tuple(config.std))

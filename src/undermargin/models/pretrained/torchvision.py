@@ -9,7 +9,10 @@ from undermargin.models.pretrained.libraries import library, one_line
 from undermargin.models.pretrained.scaling import Scaling
 
 EXTRA = "torchvision"
-ODD = ("googlenet", "inception_v3")  # built in another way, and scaled a second time, where there are weights
+UNFIT = (
+    *("googlenet", "inception_v3"),  # scaled a second time by the network itself, where there are weights
+    *("squeezenet1_0", "squeezenet1_1"),  # no linear layer at the end
+)
 
 
 def scaling(name: str) -> Scaling:
@@ -28,8 +31,6 @@ def network(name: str) -> nn.Module:
     except (OSError, RuntimeError, ValueError) as error:
         raise ModelError(f"the weights of torchvision:{name} cannot be loaded: {one_line(error)}") from None
     layers = [path for path, layer in made.named_modules() if isinstance(layer, nn.Linear)]
-    if not layers:
-        raise ModelError(f"torchvision:{name} has no linear layer to take the features from; choose another")
     parent, _, last = layers[-1].rpartition(".")
     setattr(made.get_submodule(parent), last, nn.Identity())
     return made
@@ -37,7 +38,7 @@ def network(name: str) -> nn.Module:
 
 def _weights(name: str) -> Any:
     models = library("torchvision.models", extra=EXTRA)
-    names = [known for known in models.list_models(module=models) if known not in ODD]
+    names = [known for known in models.list_models(module=models) if known not in UNFIT]
     if name not in names:
         raise ModelError(f"torchvision has no classifier {name!r}; it has {', '.join(names)}")
     return models.get_model_weights(name).DEFAULT
