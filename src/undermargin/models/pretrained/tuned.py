@@ -1,12 +1,11 @@
 """A pretrained text network trained as a whole, in the same loop as every other.
 
-Frozen features (`hf:NAME`) are what to take first. The network sees every text once, both folds then train a small
-layer in seconds, and a small layer cannot learn many wrong labels by heart, so that they stay visible in the margins.
-Tuning (`hf-tune:NAME`) shows every text to the whole network in every epoch of both folds, and a network of that size
-learns wrong labels by heart within a few epochs: a small learning rate and few epochs are not only for speed.
-It is worth that where the frozen network does not know what tells the classes apart (another language, a trade's
-jargon, how a thing is said instead of what), or where the tuned network is the one that will be used and its own
-margins are asked for.
+Frozen features (`hf:NAME`) are what to take first. The network sees every text once, and both folds then train a small
+network on what it made of them, in seconds. Tuning (`hf-tune:NAME`) shows every text to the whole network in every
+epoch of both folds, and a network of that size soon learns wrong labels by heart: a small learning rate and few epochs
+are not only for speed. It is worth that where the frozen network does not know what tells the classes apart (another
+language, a trade's jargon, how a thing is said instead of what), or where the tuned network is the one that will be
+used and its own margins are asked for.
 """
 
 from collections.abc import Callable
