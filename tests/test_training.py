@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from PIL import Image
@@ -16,7 +17,7 @@ from undermargin import Verdicts, metrics, noise, scan
 from undermargin.data.pixels import Pixels
 from undermargin.data.samples import Reading
 from undermargin.data.source import load
-from undermargin.errors import InputError, TrainingError
+from undermargin.errors import InputError, ModelError, TrainingError
 from undermargin.folds import folds
 from undermargin.training.augmentation import flip, shift
 from undermargin.training.boosting import BoostingPlan
@@ -195,7 +196,7 @@ def test_a_model_of_ones_own_in_our_loop(blobs, photos, tmp_path):
 
 
 def test_a_model_that_does_not_exist_is_an_error_that_lists_those_that_do(blobs, tmp_path):
-    with pytest.raises(InputError, match="no model 'resnet9' for embeddings; choose from network, linear, boosting"):
+    with pytest.raises(ModelError, match="there is no model .resnet9."):
         scan(blobs[:2], tmp_path / "scan", model="resnet9")
 
 
@@ -284,3 +285,20 @@ def test_two_processes_scan_together_under_torchrun(array_file, blobs, tmp_path)
     verdicts = Verdicts.load(tmp_path / "scan" / "verdicts.parquet")
     assert (verdicts.judged_by >= 1).all()
     assert metrics.identification(verdicts, blobs[2])["average_precision"] > 0.9
+
+
+def test_a_frozen_pretrained_network_for_texts(tmp_path):
+    from tests.test_pretrained import save_bert
+
+    animals, tools = ["the cat sat", "the dog ran"], ["a saw cut", "a nail bent"]
+    texts = [*animals * 20, *tools * 20]
+    save_bert(tmp_path / "bert")
+    labels = ["animal"] * 40 + ["tool"] * 40
+    verdicts = scan(pd.DataFrame({"text": texts, "label": labels}), tmp_path / "scan", model=f"hf:{tmp_path / 'bert'}")
+    assert len(verdicts) == 80
+    assert "hf:" in json.loads((tmp_path / "scan" / "config.json").read_text())["model"]
+
+
+def test_a_pretrained_name_that_nobody_has_is_refused_before_data_are_loaded(tmp_path):
+    with pytest.raises(ModelError, match="there is no model 'resnet9'"):
+        scan(tmp_path / "there is nothing here", tmp_path / "scan", model="resnet9")

@@ -7,6 +7,7 @@
       IdentifyError      these runs cannot be judged in this way
       TrainingError      a training could not be brought to its end
       FolderError        a scan folder is damaged, in use, or of another data set
+      ModelError         a pretrained model is not there or cannot be loaded
     UndermarginWarning
 
 An error says what happened with numbers, what was expected, and what to do.
@@ -39,6 +40,10 @@ class TrainingError(UndermarginError):
 
 class FolderError(UndermarginError):
     """A scan folder is damaged, in use, or belongs to another data set."""
+
+
+class ModelError(UndermarginError):
+    """A pretrained model is not there, or cannot be loaded."""
 
 
 class UndermarginWarning(UserWarning):

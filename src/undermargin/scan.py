@@ -30,7 +30,7 @@ from undermargin.tracker import Tracker
 from undermargin.training.engine import Plan, Rows
 from undermargin.training.fold import OnEpoch, Progress, Task, seconds_per_epoch, train_fold
 from undermargin.training.network import accelerator
-from undermargin.training.plan import MakeModel, plan
+from undermargin.training.plan import MakeModel, check_model, plan
 from undermargin.training.side_by_side import train_side_by_side
 from undermargin.trust import Decided, decisions_of, overruled, relabeled, trained_rows
 from undermargin.verdicts import Verdicts
@@ -97,7 +97,7 @@ def scan(
     folder, is_main = Folder(out), ranks.rank() == 0
     with folder.locked() if is_main else nullcontext():
         spill = folder / (PIXELS if ranks.num_ranks() == 1 else f"{ranks.rank()}.{PIXELS}")
-        reading = Reading(label, text, image, where, image_size, memory, spill)
+        reading = Reading(label, text, image, where, image_size or check_model(model), memory, spill)
         samples = load(source, reading)
         options = Options(procedure, cutoff, model, epochs, seed, jobs, precision, decisions)
         try:

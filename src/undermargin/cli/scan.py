@@ -23,7 +23,7 @@ def scan(
     cutoff: Annotated[
         str | None, typer.Option(help="A row of 'undermargin methods', or a number; auto, or the preset's.")
     ] = None,
-    model: Annotated[str | None, typer.Option(help="What is trained; chosen from the data.")] = None,
+    model: Annotated[str | None, typer.Option(help="What is trained, see docs/scan.md; chosen.")] = None,
     image_size: Annotated[int | None, typer.Option(min=8, help="Side of the images, in pixels; chosen.")] = None,
     preset: Annotated[
         Literal["default", "paper", "reference"], typer.Option(help="Of the procedure; reference: the authors' code.")

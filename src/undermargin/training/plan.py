@@ -16,7 +16,7 @@ from torch import nn
 from undermargin.data.features import Vectors, latent, standardised
 from undermargin.data.pixels import Pixels
 from undermargin.data.samples import Columns, Samples
-from undermargin.errors import InputError
+from undermargin.errors import InputError, ModelError
 from undermargin.models.images import Normalised
 from undermargin.models.mlp import TableNet, head
 from undermargin.models.resnet import ResNet
@@ -24,7 +24,7 @@ from undermargin.models.small import small_cnn
 from undermargin.training.augmentation import Augmentation
 from undermargin.training.boosting import MAX_CATEGORIES, BoostingPlan
 from undermargin.training.engine import Budget, Plan
-from undermargin.training.network import NetworkPlan
+from undermargin.training.network import NetworkPlan, accelerator
 
 MakeModel = Callable[[int], nn.Module]
 TINY = 16  # pixels: images with shorter sides are too small for strides
@@ -35,14 +35,44 @@ def plan(samples: Samples, *, model: str | MakeModel | None = None, precision: s
     from a number of outputs."""
     models = MODELS[samples.kind]
     name = DEFAULTS[samples.kind] if model is None or callable(model) else model
-    if name not in models:
-        raise InputError(f"there is no model {name!r} for {samples.kind}; choose from {', '.join(models)}")
-    chosen = models[name](samples)
+    chosen = models[name](samples) if name in models else _pretrained(samples, name)
     if callable(model) and isinstance(chosen, NetworkPlan):
         # the user's own network in our loop; images come to it as numbers around 0, channels first
         make = partial(_normalised, model) if samples.kind == "images" else model
         chosen = replace(chosen, model="the user's own", make_model=make)
     return replace(chosen, precision=precision) if isinstance(chosen, NetworkPlan) else chosen
+
+
+def check_model(model: str | MakeModel | None) -> int | None:
+    """Raise for a name that is nobody's, before any data are loaded; the side of images that a pretrained one likes."""
+    if not isinstance(model, str) or any(model in models for models in MODELS.values()):
+        return None
+    from undermargin.models import pretrained
+
+    try:
+        pretrained.check(model)
+    except ModelError as error:
+        own = ", ".join(dict.fromkeys(name for models in MODELS.values() for name in models))
+        raise ModelError(f"{error}; and our own: {own}") from None
+    return pretrained.image_size(model) if pretrained.takes_images(model) else None
+
+
+def _pretrained(samples: Samples, name: str) -> NetworkPlan:
+    """A small network on what a pretrained one makes of the samples; or the pretrained one itself, if it is tuned."""
+    own = ", ".join(MODELS[samples.kind])
+    if samples.kind not in ("images", "text"):
+        raise InputError(f"there is no model {name!r} for {samples.kind}; choose from {own}")
+    from undermargin.models import pretrained
+
+    try:
+        pretrained.check(name, samples.kind)
+    except ModelError as error:
+        raise ModelError(f"{error}; or choose from {own}") from None
+    if pretrained.is_tuned(name):
+        inputs, make = pretrained.transformer(name, samples.inputs)
+        return NetworkPlan(name, make, inputs, Budget(**pretrained.TUNING))
+    vectors = standardised(pretrained.features(name, samples.inputs, device=str(accelerator().device)))
+    return _vectors(vectors, f"{name} and one hidden layer")
 
 
 def _normalised(make_model: MakeModel, num_outputs: int) -> nn.Module:
