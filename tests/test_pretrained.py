@@ -277,8 +277,8 @@ def test_tuning_changes_the_whole_network_and_learns(bert):
     inputs, make_model = transformer(f"hf-tune:{bert}", texts)
     model = build(make_model, 3, seed=0)
     before = {name: value.clone() for name, value in model.named_parameters()}
-    training = Training(model, inputs, labels, Budget(8, 8, "adamw", 1e-2), seed=0, augment=None)
-    for epoch in range(8):
+    training = Training(model, inputs, labels, Budget(30, 8, "adamw", 1e-2), seed=0, augment=None)
+    for epoch in range(30):
         training.run_epoch(epoch)
     changed = {name for name, value in model.named_parameters() if not torch.equal(value, before[name])}
     assert {name for name in before if "pooler" not in name} == changed

@@ -91,7 +91,7 @@ def _images(samples: Samples, *, blocks: int) -> NetworkPlan:
     else:
         make = partial(ResNet, channels=channels, blocks=blocks, stem_stride=2 if side > 32 else 1)
         name = f"ResNet-{6 * blocks + 2}"
-        budget = Budget(_between(200_000 / len(samples), 10, 60), 64)
+        budget = Budget(_between(500_000 / len(samples), 12, 60), 64)
     pixels = samples.inputs if isinstance(samples.inputs, Pixels) else torch.from_numpy(samples.inputs)
     return NetworkPlan(name, make, (pixels,), budget, augment)
 
