@@ -1,4 +1,4 @@
-"""The stop rule against longer training: average precision where a scan would stop, and the best of three times as long.
+"""The stop rule against longer training: average precision where a scan stops, and the best of three times as long.
 
 UNDERMARGIN_DATA=path python -m bench.stop [cifar10|mnist ...]
 """
