@@ -277,13 +277,14 @@ def test_tuning_changes_the_whole_network_and_learns(bert):
     inputs, make_model = transformer(f"hf-tune:{bert}", texts)
     model = build(make_model, 3, seed=0)
     before = {name: value.clone() for name, value in model.named_parameters()}
-    training = Training(model, inputs, labels, Budget(8, 8, "adamw", 1e-2), seed=0, augment=None)
-    for epoch in range(8):
+    training = Training(model, inputs, labels, Budget(30, 8, "adamw", 1e-2), seed=0, augment=None)
+    for epoch in range(30):
         training.run_epoch(epoch)
     changed = {name for name, value in model.named_parameters() if not torch.equal(value, before[name])}
     assert {name for name in before if "pooler" not in name} == changed
     model.eval()
     assert torch.equal(model(*inputs).argmax(1), labels)
+    assert {name for name, value in model.named_parameters() if not value.requires_grad} == set(before) - changed
     assert any("pooler" in name for name in training.tensors())  # a checkpoint holds every weight
 
 
