@@ -284,6 +284,7 @@ def test_tuning_changes_the_whole_network_and_learns(bert):
     assert {name for name in before if "pooler" not in name} == changed
     model.eval()
     assert torch.equal(model(*inputs).argmax(1), labels)
+    assert {name for name, value in model.named_parameters() if not value.requires_grad} == set(before) - changed
     assert any("pooler" in name for name in training.tensors())  # a checkpoint holds every weight
 
 

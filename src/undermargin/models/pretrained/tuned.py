@@ -41,6 +41,9 @@ class Classifier(nn.Module):
     def __init__(self, name: str, num_outputs: int) -> None:
         super().__init__()
         self.body = huggingface.text_network(name)
+        for path, weight in self.body.named_parameters():
+            if "pooler" in path:  # not used here, and several processes would wait for its gradient
+                weight.requires_grad_(False)
         self.dropout = nn.Dropout(DROPOUT)
         one_token = torch.ones(1, 1, dtype=torch.int64)
         with torch.no_grad():  # families call their width by many names; all of them show it
