@@ -1,4 +1,4 @@
-"""python -m bench [update|scale|report|digits|review ...]: print measurements; --store keeps them in results.jsonl."""
+"""python -m bench [SECTION ...]: print measurements; --store appends them to bench/results.jsonl."""
 
 import argparse
 import json
@@ -12,16 +12,18 @@ import numpy as np
 import torch
 
 import undermargin
-from bench import digits, report, review, scale, update
+from bench import digits, loop, memory, report, review, scale, update
 
 SECTIONS = {
     "update": update.measure,
     "scale": scale.measure,
+    "loop": loop.measure,
     "report": report.measure,
+    "memory": memory.measure,
     "digits": digits.measure,
     "review": review.measure,
 }
-DEFAULT = ("update", "scale", "report")  # digits takes a quarter of an hour, review needs a browser
+DEFAULT = ("update", "scale", "loop", "report")  # digits and memory take a quarter of an hour, review needs a browser
 RESULTS = Path(__file__).parent / "results.jsonl"
 
 

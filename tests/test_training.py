@@ -18,14 +18,17 @@ from undermargin.data.pixels import Pixels
 from undermargin.data.samples import Reading
 from undermargin.data.source import load
 from undermargin.errors import InputError, ModelError, TrainingError
+from undermargin.folder import Folder
 from undermargin.folds import folds
-from undermargin.training.augmentation import flip, shift
+from undermargin.report import describe
+from undermargin.training.augmentation import Augmentation
 from undermargin.training.boosting import BoostingPlan
 from undermargin.training.engine import Budget
 from undermargin.training.fold import Task, train_fold
 from undermargin.training.network import NetworkPlan
 from undermargin.training.side_by_side import train_side_by_side
 from undermargin.training.stop import Stop, is_check
+from undermargin.trajectories import Trajectories
 
 
 @pytest.fixture(scope="module")
@@ -75,13 +78,15 @@ def test_without_a_place_on_disk_too_many_images_are_an_error(photos):
 
 def test_a_shifted_image_is_one_of_all_shifts_and_a_flipped_one_is_a_mirror():
     generator = torch.Generator().manual_seed(0)
-    image = torch.arange(1, 10, dtype=torch.uint8).view(1, 3, 3, 1)
-    padded = np.pad(image[0, :, :, 0].numpy(), 1)
-    possible = {padded[top : top + 3, left : left + 3].tobytes() for top in range(3) for left in range(3)}
-    seen = {shift(image, 1, generator)[0, :, :, 0].numpy().tobytes() for _ in range(200)}
-    assert seen == possible
-    mirrors = {flip(image, generator)[0, :, :, 0].numpy().tobytes() for _ in range(50)}
-    assert mirrors == {image[0, :, :, 0].numpy().tobytes(), image[0, :, :, 0].numpy()[:, ::-1].tobytes()}
+    images = torch.arange(1, 13, dtype=torch.uint8).view(3, 4, 1).expand(200, 3, 4, 2)
+    padded = np.pad(images[0, :, :, 0].numpy(), 1)
+    shifts = {padded[top : top + 3, left : left + 4].tobytes() for top in range(3) for left in range(3)}
+    seen, other = Augmentation(pixels=1, flips=False)((images, images), generator)
+    assert {image[:, :, 1].numpy().tobytes() for image in seen} == shifts
+    assert other is images  # only the first of the inputs are images
+    image = images[0, :, :, 0].numpy()
+    (mirrored,) = Augmentation(pixels=0, flips=True)((images,), generator)
+    assert {one[:, :, 0].numpy().tobytes() for one in mirrored} == {image.tobytes(), image[:, ::-1].tobytes()}
 
 
 def test_checks_come_four_to_an_octave():
@@ -308,3 +313,12 @@ def test_a_frozen_pretrained_network_for_texts(tmp_path):
 def test_a_pretrained_name_that_nobody_has_is_refused_before_data_are_loaded(tmp_path):
     with pytest.raises(ModelError, match="there is no model 'resnet9'"):
         scan(tmp_path / "there is nothing here", tmp_path / "scan", model="resnet9")
+
+
+def test_margins_at_every_epoch_are_recorded_for_the_report(array_file, tmp_path):
+    verdicts = scan(array_file, tmp_path / "scan", epochs=3, records=True)
+    recorded = Trajectories.open(tmp_path / "scan" / "fold0" / "trajectories")
+    margins = recorded.of(range(len(verdicts)))
+    judged = ~np.isnan(verdicts.fold_scores[0])
+    np.testing.assert_allclose(margins.mean(0)[judged], verdicts.fold_scores[0][judged], rtol=1e-4, atol=1e-4)
+    assert describe(Folder.open(tmp_path / "scan"))["trajectories"]

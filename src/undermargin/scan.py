@@ -81,6 +81,7 @@ def scan(
     jobs: int | None = None,
     precision: str = "no",
     decisions: str | Path | None = None,
+    records: bool = False,
     train: Callable[[Job], None] | None = None,
     on_start: Callable[[Outlook], None] = lambda outlook: None,  # noqa: ARG005
     on_epoch: OnEpoch = lambda progress: None,  # noqa: ARG005
@@ -91,6 +92,7 @@ def scan(
     memory: (inputs, labels), a frame, a table, a data set. `model` is a name, or makes a network from a number of
     outputs. `train` is a training of your own, called with a `Job` for each fold. `decisions` is an earlier scan of the
     same data: what people decided there is trusted, relabels are applied, dropped samples are left out of the training.
+    `records` keeps every sample's margin at every epoch, four bytes each, for the report.
     """
     started = time.perf_counter()
     accelerator(precision)  # from here on, processes that torchrun started know of each other
@@ -99,7 +101,7 @@ def scan(
         spill = folder / (PIXELS if ranks.num_ranks() == 1 else f"{ranks.rank()}.{PIXELS}")
         reading = Reading(label, text, image, where, image_size or check_model(model), memory, spill)
         samples = load(source, reading)
-        options = Options(procedure, cutoff, model, epochs, seed, jobs, precision, decisions)
+        options = Options(procedure, cutoff, model, epochs, seed, jobs, precision, decisions, records)
         try:
             verdicts, about = _judge(folder, samples, options, train, on_start if is_main else _nothing, on_epoch)
         finally:
@@ -191,6 +193,7 @@ def _tasks(folder: Folder, samples: Samples, options: Options, rows: Rows | None
             stops=options.epochs is None and procedure.epochs is None,
             skip_epochs=procedure.skip_epochs,
             percentile=procedure.percentile,
+            records=options.records,
             rows=rows,
             ids=samples.ids,
             class_names=samples.class_names,

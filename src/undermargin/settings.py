@@ -32,6 +32,7 @@ class Options:
     jobs: int | None = None  # folds side by side: 1 or 2; None: 2 for images on a CPU with two cores or more
     precision: str = "no"  # or bf16, fp16
     decisions: str | Path | None = None  # an earlier scan of the same data whose decisions are trusted
+    records: bool = False  # every sample's margin at every epoch
 
 
 def asked(samples: Samples, model: str, budget: Budget, options: Options) -> dict[str, Any]:

@@ -36,6 +36,7 @@ def scan(
     decisions: Annotated[
         Path | None, typer.Option(help="An earlier scan of the same data whose decisions are trusted.")
     ] = None,
+    records: Annotated[bool, typer.Option("--record", help="Keep margins at every epoch, for the report.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
@@ -72,6 +73,7 @@ def scan(
             jobs=jobs,
             precision=precision,
             decisions=decisions,
+            records=records,
             memory=None if memory is None else int(memory * 1e9),
             seed=seed,
             on_start=display.start,

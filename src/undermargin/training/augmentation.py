@@ -7,30 +7,28 @@ from torch import Tensor
 from torch.nn import functional as F  # noqa: N812 - torch's own name for it
 
 
-def shift(images: Tensor, pixels: int, generator: torch.Generator) -> Tensor:
-    """Move each image by up to `pixels` in both directions, zeros moving in: (batch, height, width, channels)."""
-    batch, height, width, _ = images.shape
-    padded = F.pad(images, (0, 0, *(pixels,) * 4))
-    top, left = torch.randint(0, 2 * pixels + 1, (2, batch, 1, 1), generator=generator).to(images.device)
-    rows = top + torch.arange(height, device=images.device)[:, None]
-    columns = left + torch.arange(width, device=images.device)
-    return padded[torch.arange(batch, device=images.device)[:, None, None], rows, columns]
-
-
-def flip(images: Tensor, generator: torch.Generator) -> Tensor:
-    """Mirror each image left to right, or not, by lot: (batch, height, width, channels)."""
-    is_flipped = torch.randint(0, 2, (len(images), 1, 1, 1), generator=generator).bool().to(images.device)
-    return torch.where(is_flipped, images.flip(2), images)
-
-
 @dataclass(frozen=True)
 class Augmentation:
-    """Shifts by up to `pixels`, and mirroring where it makes sense (not for digits or letters)."""
+    """Shifts by up to `pixels`, zeros moving in; and mirroring where it makes sense (not for digits or letters)."""
 
     pixels: int
     flips: bool
 
     def __call__(self, batch: tuple[Tensor, ...], generator: torch.Generator) -> tuple[Tensor, ...]:
-        """Augment the images, the first of the inputs; others stay."""
-        images = shift(batch[0], self.pixels, generator)
-        return (flip(images, generator) if self.flips else images, *batch[1:])
+        """Augment the images (batch, height, width, channels), the first of the inputs; others stay."""
+        images = batch[0]
+        top, left = torch.randint(0, 2 * self.pixels + 1, (2, len(images), 1), generator=generator)
+        is_flipped = torch.randint(0, 2, (len(images), 1), generator=generator).bool() & self.flips
+        return (_cut(images, self.pixels, top, left, is_flipped), *batch[1:])
+
+
+def _cut(images: Tensor, pixels: int, top: Tensor, left: Tensor, is_flipped: Tensor) -> Tensor:
+    """Each image's cutting out of its padded self, read backwards where it is flipped: all three (batch, 1)."""
+    batch, height, width, channels = images.shape
+    padded = F.pad(images, (0, 0, *(pixels,) * 4))
+    across = torch.arange(width)
+    columns = left + torch.where(is_flipped, across.flip(0), across)  # (batch, width)
+    rows = torch.arange(batch)[:, None] * padded.shape[1] + top + torch.arange(height)  # (batch, height)
+    places = (rows[:, :, None] * padded.shape[2] + columns[:, None, :]).flatten()
+    # one selection of whole pixels is several times faster than indexing by rows and columns
+    return padded.view(-1, channels).index_select(0, places.to(images.device)).view(images.shape)

@@ -15,6 +15,7 @@ from undermargin.tracker import Tracker
 from undermargin.training.checkpoint import load_checkpoint, save_checkpoint
 from undermargin.training.engine import Engine, Plan, Rows
 from undermargin.training.stop import Stop
+from undermargin.trajectories import Trajectories
 
 CHECKPOINT_SECONDS = 1.0  # at least this long between two checkpoints
 TIMED_BATCHES = 4
@@ -45,13 +46,20 @@ class Task:
     stops: bool  # when the ranking has settled; else all epochs are run
     skip_epochs: int = 0
     percentile: float = 99.0
+    records: bool = False  # every sample's margin at every epoch, in files beside the scores
     rows: Rows | None = None  # who is trained on; None: everybody
     ids: Sequence[str] | None = None
     class_names: Sequence[str] | None = None
 
     def tracker(self) -> Tracker:
         """The one that watches this training."""
-        return Tracker(len(self.fold.labels), skip_epochs=self.skip_epochs, suggest=self.fold.num_classes)
+        trajectories = Trajectories(self.path / "trajectories") if self.records else None
+        return Tracker(
+            len(self.fold.labels),
+            skip_epochs=self.skip_epochs,
+            suggest=self.fold.num_classes,
+            trajectories=trajectories,
+        )
 
     def run(self) -> Run:
         """What the training left."""

@@ -27,6 +27,7 @@ from undermargin.training.engine import Budget, Plan
 from undermargin.training.network import NetworkPlan, accelerator
 
 MakeModel = Callable[[int], nn.Module]
+FEATURE_EPOCHS = 5  # of a small network on pretrained features: so many numbers a sample are soon learned by heart
 TINY = 16  # pixels: images with shorter sides are too small for strides
 
 
@@ -72,7 +73,8 @@ def _pretrained(samples: Samples, name: str) -> NetworkPlan:
         inputs, make = pretrained.transformer(name, samples.inputs)
         return NetworkPlan(name, make, inputs, Budget(**pretrained.TUNING))
     vectors = standardised(pretrained.features(name, samples.inputs, device=str(accelerator().device)))
-    return _vectors(vectors, f"{name} and one hidden layer")
+    chosen = _vectors(vectors, f"{name} and one hidden layer")
+    return replace(chosen, budget=replace(chosen.budget, epochs=min(chosen.budget.epochs, FEATURE_EPOCHS)))
 
 
 def _normalised(make_model: MakeModel, num_outputs: int) -> nn.Module:
