@@ -96,7 +96,8 @@ Run it again: `UNDERMARGIN_DATA=path python -m bench.quality`. Image sets are no
 
 def readme() -> str:
     """The README with its tables of measurements as they are stored."""
-    return _filled(README.read_text(), {name: make(_latest(name)) for name, make in TABLES.items()})
+    stored = {name: _latest(name) for name in TABLES}
+    return _filled(README.read_text(), {name: TABLES[name](line) for name, line in stored.items() if line})
 
 
 def scan_page() -> str:
@@ -118,20 +119,18 @@ def _stop() -> str:
     cells = [json.loads(line) for line in STOP.read_text().splitlines()]
     for cell in cells:
         ended = "" if cell["stopped"] < cell["most_epochs"] else " (the most it runs)"
-        rows.append(
-            f"| {cell['data']} | {cell['rate']:.0%} | {cell['stopped']} epochs{ended} | {cell['average_precision']:.3f} "
-            f"| {cell['best']:.3f} after {cell['best_epoch']} |"
-        )
+        found = f"{cell['average_precision']:.3f} | {cell['best']:.3f} after {cell['best_epoch']}"
+        rows.append(f"| {cell['data']} | {cell['rate']:.0%} | {cell['stopped']} epochs{ended} | {found} |")
     commits = ", ".join(dict.fromkeys(f"`{cell['commit']}`" for cell in cells))
     return "\n".join(rows) + (
-        f"\n\nCommit {commits}, one fold, seed 0. The rule was chosen on earlier runs of the same sets with these rates.\n"
+        f"\n\nCommit {commits}, one fold, seed 0. The rule was chosen on earlier runs of the same sets and rates.\n"
     )
 
 
-def _latest(section: str) -> dict[str, Any]:
-    """The last stored result of a section of the benchmarks."""
+def _latest(section: str) -> dict[str, Any] | None:
+    """The last stored result of a section of the benchmarks, if there is one."""
     lines = [json.loads(line) for line in RESULTS.read_text().splitlines()]
-    return [line for line in lines if line["section"] == section][-1]
+    return next((line for line in reversed(lines) if line["section"] == section), None)
 
 
 def _digits(line: dict[str, Any]) -> str:
@@ -141,9 +140,10 @@ def _digits(line: dict[str, Any]) -> str:
         if not row["rate"]:
             spans[:2] = ["", ""]
         rows.append(f"| {row['rate']:.0%} | {row['epochs']} | {' | '.join(spans)} |")
+    seeds = ", ".join(str(one["seed"]) for one in line["results"]["rows"][0]["seeds"])
     return "\n".join(rows) + (
-        f"\n\nWorst to best of seeds {', '.join(str(one['seed']) for one in line['results']['rows'][0]['seeds'])}; commit "
-        f"`{line['commit']}`. The network and\nthe epochs had been chosen on seeds 0 to 4, from some two dozen settings.\n"
+        f"\n\nWorst to best of seeds {seeds}; commit `{line['commit']}`. The network and the epochs\n"
+        "had been chosen on seeds 0 to 4, from some two dozen settings.\n"
     )
 
 
@@ -182,17 +182,21 @@ def _scale(line: dict[str, Any]) -> str:
 
 
 def _loop(line: dict[str, Any]) -> str:
-    speeds = line["results"]["images_per_second"]
+    found, threads = line["results"], line["machine"]["num_threads"]
+    bare, ours = (round(found["images_per_second"][name]) for name in ("bare", "scan"))
     return (
-        f"`scan` trains {line['results']['model']} on images of CIFAR-10's size at {line['results']['ratio']:.1%} of the "
-        f"speed of a bare loop on\ntensors in place ({speeds['scan']:.0f} against {speeds['bare']:.0f} images a second, "
-        f"{line['machine']['num_threads']} thread; `python -m bench loop`, commit `{line['commit']}`).\n"
+        f"`scan` trains {found['model']} on images of CIFAR-10's size at {found['ratio']:.1%} of the speed of a bare loop\n"
+        f"on tensors in place: {ours} against {bare} images a second on {threads} thread"
+        f"{'' if threads == 1 else 's'} (`python -m bench loop`,\ncommit `{line['commit']}`).\n"
     )
 
 
 def _memory(line: dict[str, Any]) -> str:
     found = line["results"]
-    return f"A scan of {found['num_images']:,} such images peaks at {found['peak_mib']:,.0f} MiB (`python -m bench memory`).\n"
+    return (
+        f"A scan of {found['num_images']:,} such images peaks at {found['peak_mib']:,.0f} MiB "
+        f"(`python -m bench memory`,\ncommit `{line['commit']}`).\n"
+    )
 
 
 TABLES = {"digits": _digits, "update": _update, "scale": _scale, "loop": _loop, "memory": _memory}
