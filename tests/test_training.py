@@ -206,6 +206,22 @@ def test_a_model_of_ones_own_in_our_loop(blobs, photos, tmp_path):
     assert shapes == {(torch.float32, (3, 32, 32))}
 
 
+def test_a_model_of_ones_own_is_trained_in_this_process(tmp_path):
+    images, labels = np.zeros((2000, 8, 8), np.uint8), np.arange(2000) % 2
+    outlooks = []
+    torch.set_num_threads(2)
+    try:
+        scan((images, labels), tmp_path / "own", model=small, epochs=1, on_start=outlooks.append)
+        scan((images, labels), tmp_path / "ours", epochs=1, on_start=outlooks.append)
+    finally:
+        torch.set_num_threads(1)
+    assert [outlook.jobs for outlook in outlooks] == [1, 2]
+
+
+def small(num_outputs):
+    return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(64, num_outputs))
+
+
 def test_a_model_that_does_not_exist_is_an_error_that_lists_those_that_do(blobs, tmp_path):
     with pytest.raises(ModelError, match="there is no model .resnet9."):
         scan(blobs[:2], tmp_path / "scan", model="resnet9")

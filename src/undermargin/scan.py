@@ -170,7 +170,7 @@ def _with_epochs(chosen: Plan, options: Options) -> Plan:
 
 def _jobs(options: Options, samples: Samples) -> int:
     """How many folds side by side: both, where one alone would leave cores idle and lasts long enough to care."""
-    if ranks.num_ranks() > 1:
+    if ranks.num_ranks() > 1 or callable(options.model):  # what a user's function makes may not go to other processes
         return 1
     if options.jobs is not None:
         if options.jobs not in (1, 2):
