@@ -31,8 +31,9 @@ def test_hand_worked_probabilities():
     assert one("loss", logits, 2) == pytest.approx([np.log(2)])
     assert one("probability_margin", logits, 0) == pytest.approx([-0.25])
     assert one("el2n", logits, 2) == pytest.approx([np.sqrt(0.25 + 2 / 16)])
-    shares = Batch(torch.tensor([logits]), torch.tensor([[1]])).shares
-    assert shares[0].tolist() == pytest.approx([1 / 3, 0, 2 / 3])
+    batch = Batch(torch.tensor([logits]), torch.tensor([[1]]))
+    probabilities = batch.other_probabilities(batch.statistics(with_softmax=True))
+    assert probabilities[0].tolist() == pytest.approx([0.25, 0, 0.5])
 
 
 @pytest.mark.parametrize("name", SIGNALS)

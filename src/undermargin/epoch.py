@@ -95,7 +95,7 @@ class Epoch:
     def _add_wide(self, batch: Batch, statistics: Statistics, rows: Tensor) -> None:
         """Add at once what would be too large to wait."""
         if WIDE in self.tensors:
-            probabilities = batch.shares.mul_(statistics.rest)  # in place: nobody needs the shares any more
+            probabilities = batch.other_probabilities(statistics)
             self.tensors[WIDE].index_add_(0, rows, probabilities.to(self.tensors[WIDE].dtype))
         if self.suggestions is not None:
             self.suggestions.update(rows, batch.others, batch.assigned)

@@ -4,6 +4,7 @@ Only a `Batch` looks at every class, and leaves at most three numbers a sample: 
 made of these, so that they can wait until there are enough of them to be worth the operations.
 """
 
+import math
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from types import MappingProxyType
@@ -11,6 +12,8 @@ from types import MappingProxyType
 import torch
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812 - torch's own name for it
+
+LOG2_E = math.log2(math.e)
 
 
 class Batch:
@@ -32,21 +35,31 @@ class Batch:
         return self.logits.scatter(1, self.labels, -torch.inf)
 
     @cached_property
-    def margin(self) -> Tensor:
-        """Assigned logit minus the largest other logit: (batch, 1)."""
-        return self.assigned - self.others.amax(1, keepdim=True)
+    def strongest(self) -> Tensor:
+        """The largest other logit: (batch, 1)."""
+        return self.others.amax(1, keepdim=True)
 
     @cached_property
-    def shares(self) -> Tensor:
-        """Softmax of the other classes among themselves: (batch, classes)."""
-        return self.others.softmax(1)
+    def margin(self) -> Tensor:
+        """Assigned logit minus the largest other logit: (batch, 1)."""
+        return self.assigned - self.strongest
+
+    @cached_property
+    def weights(self) -> Tensor:
+        """What a softmax of the other classes would divide by their sum; the strongest one has 1: (batch, classes)."""
+        return (self.others - self.strongest).mul_(LOG2_E).exp2_()  # exp itself is much slower on a CPU
 
     def statistics(self, *, with_softmax: bool) -> "Statistics":
-        """The margin; with softmax also the largest of the shares and their length."""
+        """The margin; with softmax also the largest share of the other classes among themselves, and their length."""
         if not with_softmax:
             return Statistics(self.margin)
-        length = torch.linalg.vector_norm(self.shares, dim=1, keepdim=True)
-        return Statistics(torch.cat((self.margin, self.shares.amax(1, keepdim=True), length), 1))
+        largest = self.weights.sum(1, keepdim=True).reciprocal_()
+        length = torch.linalg.vector_norm(self.weights, dim=1, keepdim=True).mul_(largest)
+        return Statistics(torch.cat((self.margin, largest, length), 1))
+
+    def other_probabilities(self, statistics: "Statistics") -> Tensor:
+        """Softmax with the label's own set to 0, in the place of the weights: (batch, classes)."""
+        return self.weights.mul_(statistics.rest * statistics.largest)
 
 
 class Statistics:
