@@ -53,10 +53,11 @@ def scan(
     """
     from undermargin import ranks
     from undermargin.cli import show
+    from undermargin.cli.display import ScanDisplay
     from undermargin.cli.identify import number_or_name
     from undermargin.scan import scan as run_scan
 
-    display = show.ScanDisplay(is_quiet=quiet or as_json)
+    display = ScanDisplay(is_quiet=quiet or as_json)
     with display:
         run_scan(
             source,
