@@ -9,6 +9,7 @@ from sklearn.datasets import make_blobs
 from typer.testing import CliRunner
 
 from undermargin import noise, scan
+from undermargin.clean import Cleaning
 from undermargin.cli import app
 from undermargin.data.joined import join
 from undermargin.data.source import load
@@ -132,8 +133,15 @@ def test_decisions_are_trusted_when_the_same_data_are_scanned_again(clouds, tmp_
     decisions.close()
     again = scan(folder / "train.npz", tmp_path / "second", epochs=3, decisions=tmp_path / "first")
     assert [again[index] for index in flagged] == ["kept", "kept", "flagged"]
-    assert again.labels[flagged[1]] == int(other)
+    assert again.labels[flagged[1]] == labels[flagged[1]]  # as the data set has it
+    assert again.suggested_labels[flagged[1]] == int(other)
     assert again.judged_by[flagged[2]] == 0  # it was left out of the training
+    cleaned = Cleaning.of(tmp_path / "second", flagged="keep").changes
+    assert cleaned.new_labels[flagged[1]] == int(other)
+    assert cleaned.is_dropped.nonzero()[0].tolist() == [flagged[2]]
+    CliRunner().invoke(app, ["identify", str(tmp_path / "second"), "--cutoff", "gaussian"])
+    judged = Folder.open(tmp_path / "second").verdicts()
+    assert [judged[index] for index in flagged] == ["kept", "kept", "flagged"]
     with pytest.raises(FolderError, match="another trusted"):
         scan(folder / "train.npz", tmp_path / "second", epochs=3)
     with pytest.raises(FolderError, match="decisions about other data"):

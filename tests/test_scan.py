@@ -13,7 +13,7 @@ import torch
 from sklearn.datasets import load_digits, make_blobs
 
 from undermargin import Verdicts, metrics, noise, scan
-from undermargin.errors import FolderError
+from undermargin.errors import FolderError, IdentifyError
 from undermargin.folder import Folder
 from undermargin.models.resnet import ResNet
 
@@ -208,3 +208,22 @@ def test_residual_networks_have_the_published_number_of_parameters(blocks, publi
     # He et al. 2016, table 6: ResNet-20, -32 and -110
     count = sum(parameter.numel() for parameter in ResNet(10, blocks=blocks).parameters())
     assert count / 1e6 == pytest.approx(published, rel=0.03)
+
+
+def test_interrupted_it_says_how_to_go_on(array_file, tmp_path):
+    words = [*command(array_file, tmp_path / "scan")[:-3], "--epochs", "2000", "--quiet"]
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 120
+    while not (tmp_path / "scan" / "fold0" / "log.jsonl").is_file() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, stderr = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "the same command goes on from there" in stderr
+
+
+def test_a_cutoff_that_does_not_exist_is_refused_before_the_training(blobs, tmp_path):
+    trained = []
+    with pytest.raises(IdentifyError, match="there is no cutoff 'nope'"):
+        scan(blobs[:2], tmp_path / "scan", cutoff="nope", on_epoch=trained.append)
+    assert trained == []

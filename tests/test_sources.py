@@ -185,7 +185,7 @@ def test_arrays_of_images_and_of_embeddings(tmp_path):
 def test_floats_between_0_and_1_and_channels_first_become_bytes():
     samples = load((np.full((8, 3, 16, 16), 0.5, np.float32), [0, 1] * 4))
     assert samples.inputs.shape == (8, 16, 16, 3)
-    assert samples.inputs[0, 0, 0, 0] == 127
+    assert samples.inputs[0, 0, 0, 0] == 128
 
 
 def test_a_torch_data_set_is_read_sample_by_sample():
@@ -286,3 +286,47 @@ def test_corrupted_inputs_end_in_one_line_or_a_skipped_file(suffix, tmp_path, ph
         except InputError as error:
             message = str(error)
         assert "\n" not in message
+
+
+def test_a_column_that_only_numbers_the_rows_is_no_feature():
+    frame = pd.DataFrame(
+        {
+            "": range(8),
+            "row": range(1, 9),
+            "id": [5, 3, 9, 1, 2, 4, 7, 8],
+            "age": [3, 1, 2, 2, 5, 1, 4, 1],
+            "y": [0, 1] * 4,
+        }
+    )
+    assert load(frame).inputs.number_names == ["age"]
+
+
+@pytest.mark.parametrize(
+    ("images", "expected"),
+    [
+        (np.array([0.0, 0.5, 1.0]), [0, 128, 255]),
+        (np.array([-1.0, 0.0, 1.0]), [0, 128, 255]),
+        (np.array([0, 2048, 4095], np.uint16), [0, 128, 255]),
+        (np.array([False, True, True]), [0, 255, 255]),
+        (np.array([0.0, 100.0, 200.0]), [0, 100, 200]),
+    ],
+)
+def test_whatever_range_pixels_have_becomes_that_of_bytes(images, expected):
+    pixels = np.resize(images, (6, 2, 3))
+    assert load((pixels, [0, 1] * 3)).inputs[0, 0, :, 0].tolist() == expected
+
+
+def test_pixels_that_are_not_finite_are_refused():
+    with pytest.raises(InputError, match="48 pixels of the images are not finite"):
+        load((np.full((6, 2, 4), np.nan), [0, 1] * 3))
+
+
+def test_text_in_another_encoding_is_refused(tmp_path):
+    (tmp_path / "d.csv").write_bytes(b"text,label\n" + "schön und gut,a\nso là là,b\n".encode("latin-1") * 6)
+    with pytest.raises(InputError, match="not UTF-8"):
+        load(tmp_path / "d.csv")
+
+
+def test_a_folder_called_like_an_image_is_passed_over(photos):
+    (photos / "cat" / "album.png").mkdir()
+    assert len(load(photos)) == 12

@@ -12,6 +12,7 @@ import torch
 
 from undermargin import metrics, noise
 from undermargin.data.digits import NUM_CLASSES, Digits, load_digits
+from undermargin.errors import FolderError
 from undermargin.files import replacing
 from undermargin.folder import Folder
 from undermargin.folds import NUM_FOLDS, Procedure
@@ -81,9 +82,7 @@ def flip_and_scan(
 ) -> tuple[Labels, Verdicts]:
     """The flipped labels and the verdicts of the paper's procedure on them."""
     labels = noise.uniform(digits.train_labels, rate, NUM_CLASSES, seed=seed)
-    folder.path.mkdir(parents=True, exist_ok=True)
-    with replacing(folder / DATA) as path, path.open("wb") as file:
-        np.savez_compressed(file, x=digits.train_images, y=labels)
+    _write_data(folder, digits, labels)
     verdicts = scan(
         folder / DATA,
         folder.path,
@@ -94,6 +93,18 @@ def flip_and_scan(
         on_epoch=lambda progress: advance(f"fold {progress.fold}"),
     )
     return labels, verdicts
+
+
+def _write_data(folder: Folder, digits: Digits, labels: Labels) -> None:
+    """The digits with their flipped labels as a file, so that they can be reviewed and cleaned like anybody's data."""
+    folder.path.mkdir(parents=True, exist_ok=True)
+    if (folder / DATA).is_file():
+        with np.load(folder / DATA) as file:
+            if not np.array_equal(file["y"], labels):
+                raise FolderError(f"{folder.path} holds a demo with other flips; choose another folder with --out")
+        return
+    with replacing(folder / DATA) as path, path.open("wb") as file:
+        np.savez_compressed(file, x=digits.train_images, y=labels)
 
 
 def num_steps() -> int:

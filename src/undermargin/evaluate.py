@@ -66,7 +66,22 @@ def evaluate(
     """
     if (test is None) == (holdout is None):
         raise InputError("name a test set, or a share of the data to hold out: one of the two")
+    if seeds < 1:
+        raise InputError(f"seeds is {seeds}, expected 1 or more")
     folder = Folder.open(scan)
+    with folder.locked():  # now, not after hours of training
+        return _evaluate(folder, test, test_where, holdout, seeds, epochs, on_training)
+
+
+def _evaluate(
+    folder: Folder,
+    test: str | Path | None,
+    test_where: str | None,
+    holdout: float | None,
+    seeds: int,
+    epochs: int | None,
+    on_training: Callable[[str, int], None],
+) -> dict[str, Any]:
     verdicts, decided = folder.verdicts(), folder.decided()
     samples = _scanned(folder)
     joined = samples if test is None else join(samples, _test_set(test, test_where, folder))
@@ -78,8 +93,7 @@ def evaluate(
             on_training(variant, seed)
             errors[variant].append(_error(chosen, joined, rows, labels, split, epochs or chosen.budget.epochs, seed))
     result = _result(errors, verdicts, decided, is_noisy=test is None)
-    with folder.locked():
-        folder.write_json(RESULT, result)
+    folder.write_json(RESULT, result)
     return result
 
 
@@ -116,6 +130,8 @@ def _split(joined: Samples, verdicts: Verdicts, decided: Decided, holdout: float
     else:
         is_test = _drawn(joined.labels, holdout, seed)
         test = scanned[is_test]
+        if not len(test):
+            raise InputError(f"holding out {holdout} of {num_scanned} samples leaves nothing to test on; hold out more")
     return Split(scanned[~is_test], scanned[is_kept & ~is_test], joined.labels, labels, test)
 
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from undermargin.errors import InputError
+from undermargin.errors import FolderError, InputError
 
 
 @contextmanager
@@ -45,11 +45,15 @@ def load_tensors(path: str | Path) -> tuple[Any, dict[str, Any]]:
 
 def save_tensors(path: str | Path, tensors: Mapping[str, Any], *, about: str = "{}") -> None:
     """Write tensors as safetensors, with a text about them in the file's metadata."""
+    from safetensors import SafetensorError
     from safetensors.torch import save_file
 
     whole = {name: tensor.contiguous() for name, tensor in tensors.items()}
     with replacing(path) as partial:
-        save_file(whole, partial, metadata={"undermargin": about})
+        try:
+            save_file(whole, partial, metadata={"undermargin": about})
+        except SafetensorError as error:  # a full disk, say
+            raise FolderError(f"{path} cannot be written: {error}") from None
 
 
 @contextmanager

@@ -9,7 +9,7 @@ import fcntl
 import hashlib
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,16 @@ from undermargin.jsonable import to_json
 from undermargin.run import Run
 from undermargin.verdicts import Verdicts
 
-OF_TRAINING = ("kind", "model", "num_skipped", "epochs", "saved_epochs", "seconds", "samples_per_second")
+OF_TRAINING = (
+    "kind",
+    "model",
+    "num_skipped",
+    "epochs",
+    "saved_epochs",
+    "seconds",
+    "training_seconds",
+    "samples_per_second",
+)
 LIVING = (
     ".lock",
     "manifest.json",
@@ -72,11 +81,15 @@ class Folder:
         path.mkdir(parents=True, exist_ok=True)
         return path
 
-    def num_epochs(self, number: int) -> int:
-        """How many epochs of a fold were run, by its log; an epoch that was run again after a kill counts once."""
+    def epoch_seconds(self, number: int) -> list[float]:
+        """How long each epoch of a fold took, by its log; one that was run again after a kill counts once."""
         path = self.fold(number) / "log.jsonl"
-        lines = path.read_text().splitlines() if path.is_file() else []
-        return 1 + max((json.loads(line)["epoch"] for line in lines), default=-1)
+        seconds: dict[int, float] = {}
+        for line in path.read_text().splitlines() if path.is_file() else []:
+            with suppress(json.JSONDecodeError):  # a line that was cut off by a full disk
+                entry = json.loads(line)
+                seconds[entry["epoch"]] = entry["seconds"]
+        return [seconds[epoch] for epoch in sorted(seconds)]
 
     def write_json(self, name: str, value: Any) -> None:
         """Write a control file."""
@@ -143,14 +156,19 @@ class Folder:
         return Decisions.open(self / "decisions.sqlite", fingerprint=self.read_json("config.json")["fingerprint"])
 
     def decided(self) -> dict[int, Decision]:
-        """The decisions that count, by index; none where nobody has reviewed."""
+        """The decisions that count, by index: those that the scan trusted, and later ones of its own review."""
         if not (self / "decisions.sqlite").is_file():
-            return {}
+            return self.trusted()
         decisions = self.decisions()
         try:
-            return decisions.latest()
+            return self.trusted() | decisions.latest()
         finally:
             decisions.close()
+
+    def trusted(self) -> dict[int, Decision]:
+        """Decisions of an earlier scan that this one was told to trust, by index."""
+        named = self.read_json("config.json").get("trusted") or {}
+        return {int(index): Decision(action, label) for index, (action, label) in named.items()}
 
     def write_manifest(self) -> None:
         """List every file with its size and checksum; written last, so a folder that has it is complete."""

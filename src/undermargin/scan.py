@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from undermargin import ranks, roots
 from undermargin.cells import neutralise
+from undermargin.cutoffs import choose
 from undermargin.data.samples import Reading, Samples
 from undermargin.data.source import load
 from undermargin.data.views import IndexedDataset, RelabeledDataset
@@ -29,7 +30,7 @@ from undermargin.settings import Options, asked, claim
 from undermargin.tracker import Tracker
 from undermargin.training.engine import Plan, Rows
 from undermargin.training.fold import OnEpoch, Progress, Task, seconds_per_epoch, train_fold
-from undermargin.training.network import accelerator
+from undermargin.training.network import NetworkPlan, accelerator
 from undermargin.training.plan import MakeModel, check_model, plan
 from undermargin.training.side_by_side import train_side_by_side
 from undermargin.trust import Decided, decisions_of, overruled, relabeled, trained_rows
@@ -78,7 +79,7 @@ def scan(
     model: str | MakeModel | None = None,
     epochs: int | None = None,
     seed: int = 0,
-    jobs: int | None = None,
+    jobs: int = 1,
     precision: str = "no",
     decisions: str | Path | None = None,
     records: bool = False,
@@ -95,21 +96,20 @@ def scan(
     `records` keeps every sample's margin at every epoch, four bytes each, for the report.
     """
     started = time.perf_counter()
+    choose(cutoff)  # one that does not exist is refused now, not after the training
     accelerator(precision)  # from here on, processes that torchrun started know of each other
     folder, is_main = Folder(out), ranks.rank() == 0
     with folder.locked() if is_main else nullcontext():
         spill = folder / (PIXELS if ranks.num_ranks() == 1 else f"{ranks.rank()}.{PIXELS}")
         reading = Reading(label, text, image, where, image_size or check_model(model), memory, spill)
-        samples = load(source, reading)
         options = Options(procedure, cutoff, model, epochs, seed, jobs, precision, decisions, records)
         try:
+            samples = load(source, reading)
             verdicts, about = _judge(folder, samples, options, train, on_start if is_main else _nothing, on_epoch)
         finally:
             spill.unlink(missing_ok=True)
         if is_main:
-            seconds = time.perf_counter() - started
-            about |= {"seconds": round(seconds, 1), "samples_per_second": round(about.pop("observed") / seconds)}
-            folder.save_verdicts(verdicts, **about)
+            folder.save_verdicts(verdicts, **about, seconds=round(time.perf_counter() - started, 1))
             folder.write_manifest()
     return verdicts
 
@@ -128,11 +128,11 @@ def _judge(
 ) -> tuple[Verdicts, dict[str, Any]]:
     """Verdicts, and what the summary says about how they came about."""
     decided = decisions_of(options.decisions, samples) if options.decisions else {}
-    fingerprint, samples = samples.fingerprint(), relabeled(samples, decided)
+    fingerprint, given, samples = samples.fingerprint(), samples.labels, relabeled(samples, decided)
     chosen = _with_epochs(plan(samples, model=options.model, precision=options.precision), options)
     jobs = _jobs(options, samples)
     if ranks.rank() == 0:
-        name = "the user's own" if train else chosen.model
+        name = "the user's own training" if train else chosen.model
         claim(folder, asked(samples, name, chosen.budget, options) | _trust(fingerprint, decided) | {"jobs": jobs})
         _write_skipped(folder, samples)
         if "path" in samples.found:
@@ -146,14 +146,14 @@ def _judge(
             tracker = task.tracker()
             train(_job(samples, task, tracker))
             task.leave(tracker)
-    elif jobs > 1 and len(left) > 1:
-        train_side_by_side(chosen, left, on_epoch)
+    elif jobs > 1:  # also when one fold is left: it had its share of the threads before, and must end the same
+        train_side_by_side(chosen, left, jobs, on_epoch)
     else:
         for task in left:
             train_fold(chosen, task, on_epoch)
     ranks.wait()
     runs = [run or task.run() for run, task in zip(done, tasks, strict=True)]
-    verdicts = overruled(identify(runs, options.cutoff), decided)
+    verdicts = overruled(identify(runs, options.cutoff), decided, given)
     return verdicts, _about(folder, samples, chosen, runs, is_own=train is not None)
 
 
@@ -172,13 +172,13 @@ def _jobs(options: Options, samples: Samples) -> int:
     """How many folds side by side: both, where one alone would leave cores idle and lasts long enough to care."""
     if ranks.num_ranks() > 1 or callable(options.model):  # what a user's function makes may not go to other processes
         return 1
-    if options.jobs is not None:
+    if options.jobs:
         if options.jobs not in (1, 2):
-            raise InputError(f"jobs is {options.jobs}, expected 1 or 2: there are two folds")
+            raise InputError(f"jobs is {options.jobs}, expected 1 or 2, or 0 to have it chosen: there are two folds")
         return options.jobs
     import torch
 
-    is_worth_it = samples.kind == "images" and torch.get_num_threads() >= 2 and not torch.cuda.is_available()
+    is_worth_it = samples.kind == "images" and torch.get_num_threads() >= 2 and accelerator().device.type == "cpu"
     return 2 if is_worth_it and len(samples) >= SIDE_BY_SIDE else 1
 
 
@@ -190,7 +190,7 @@ def _tasks(folder: Folder, samples: Samples, options: Options, rows: Rows | None
             fold,
             fold_seed,
             folder.fold(fold.number),
-            stops=options.epochs is None and procedure.epochs is None,
+            stops=options.stops,
             skip_epochs=procedure.skip_epochs,
             percentile=procedure.percentile,
             records=options.records,
@@ -202,16 +202,21 @@ def _tasks(folder: Folder, samples: Samples, options: Options, rows: Rows | None
     ]
 
 
-def _seconds(chosen: Plan, left: list[Task], jobs: int) -> float:
-    """How long the epochs will take if all are run."""
+def _seconds(chosen: Plan, left: list[Task], jobs: int) -> float | None:
+    """How long the epochs will take if all are run; trees are grown in one go, so nobody knows before."""
     if not left:
         return 0.0
+    if not isinstance(chosen, NetworkPlan):
+        return None
     return seconds_per_epoch(chosen, left[0]) * chosen.budget.epochs * len(left) / min(jobs, len(left))
 
 
 def _job(samples: Samples, task: Task, tracker: Tracker) -> Job:
-    pairs = list(zip(samples.inputs, samples.labels.tolist(), strict=True))
-    dataset = IndexedDataset(RelabeledDataset(pairs, task.fold.labels.tolist()))
+    dataset: Any = IndexedDataset(RelabeledDataset(samples, task.fold.labels.tolist()))
+    if task.rows is not None:
+        from torch.utils.data import Subset
+
+        dataset = Subset(dataset, task.rows.tolist())  # indices stay those of the whole data set
     return Job(dataset, task.fold.num_outputs, task.fold, task.seed, task.path, tracker)
 
 
@@ -224,13 +229,19 @@ def _write_skipped(folder: Folder, samples: Samples) -> None:
 
 
 def _about(folder: Folder, samples: Samples, chosen: Plan, runs: list[Run], *, is_own: bool) -> dict[str, Any]:
-    epochs = [0 if is_own else folder.num_epochs(run.fold) for run in runs]
     about: dict[str, Any] = {
         "kind": samples.kind,
-        "model": "the user's own" if is_own else chosen.model,
+        "model": "the user's own training" if is_own else chosen.model,
         "num_skipped": len(samples.skipped),
-        "observed": sum(epochs) * len(samples),
     }
-    if not is_own:
-        about |= {"epochs": epochs, "saved_epochs": len(runs) * chosen.budget.epochs - sum(epochs)}
-    return about
+    if is_own:
+        return about
+    seconds = [folder.epoch_seconds(run.fold) for run in runs]
+    epochs = [len(one) for one in seconds]
+    trained = sum(map(sum, seconds))  # also what was trained before a kill
+    return about | {
+        "epochs": epochs,
+        "saved_epochs": len(runs) * chosen.budget.epochs - sum(epochs),
+        "training_seconds": round(trained, 1),
+        "samples_per_second": round(sum(epochs) * len(samples) / max(trained, 1e-3)),
+    }

@@ -6,9 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import sklearn
 import torch
 
 import undermargin
+from undermargin import ranks
 from undermargin.data.samples import Samples
 from undermargin.errors import FolderError
 from undermargin.folder import Folder
@@ -17,7 +19,10 @@ from undermargin.jsonable import to_json
 from undermargin.training.engine import Budget
 from undermargin.training.plan import MakeModel
 
-COMPARED = ("model", "budget", "procedure", "seed", "versions", "num_threads", "jobs", "precision", "device", "trusted")
+COMPARED = (
+    "model", "budget", "procedure", "seed", "versions", "num_threads", "jobs", "precision", "device", "num_processes",
+    "stops", "records", "trusted",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -29,10 +34,15 @@ class Options:
     model: str | MakeModel | None = None  # chosen from the data
     epochs: int | None = None  # exactly so many in each fold; None: at most as many as the data suggest
     seed: int = 0
-    jobs: int | None = None  # folds side by side: 1 or 2; None: 2 for images on a CPU with two cores or more
+    jobs: int = 1  # folds side by side: 1 or 2; 0: 2 for images on a CPU with two cores or more
     precision: str = "no"  # or bf16, fp16
     decisions: str | Path | None = None  # an earlier scan of the same data whose decisions are trusted
     records: bool = False  # every sample's margin at every epoch
+
+    @property
+    def stops(self) -> bool:
+        """Whether a fold ends when its ranking has settled."""
+        return self.epochs is None and self.procedure.epochs is None
 
 
 def asked(samples: Samples, model: str, budget: Budget, options: Options) -> dict[str, Any]:
@@ -47,6 +57,8 @@ def asked(samples: Samples, model: str, budget: Budget, options: Options) -> dic
         "procedure": asdict(options.procedure),
         "seed": options.seed,
         "precision": options.precision,
+        "stops": options.stops,
+        "records": options.records,
         **environment(),
     }
 
@@ -67,8 +79,10 @@ def environment() -> dict[str, Any]:
             "python": platform.python_version(),
             "torch": torch.__version__,
             "numpy": np.__version__,
+            "scikit-learn": sklearn.__version__,
         },
         "num_threads": torch.get_num_threads(),
+        "num_processes": ranks.num_ranks(),
         "device": "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu",
     }
 

@@ -39,12 +39,19 @@ def trained_rows(num_samples: int, decided: Decided) -> npt.NDArray[np.int64] | 
     return np.delete(np.arange(num_samples), dropped) if dropped else None
 
 
-def overruled(verdicts: Verdicts, decided: Decided) -> Verdicts:
-    """The verdicts with people's word first: dropped samples are flagged, all others they looked at are kept."""
+def overruled(verdicts: Verdicts, decided: Decided, labels: npt.NDArray[np.int64] | None) -> Verdicts:
+    """The verdicts with people's word first: dropped samples are flagged, all others they looked at are kept.
+
+    `labels` are those that the data set has: the trained ones, with relabels in them, become suggestions.
+    """
     if not decided:
         return verdicts
     codes = verdicts.codes.copy()
     for index, decision in decided.items():
         codes[index] = FLAGGED if decision.action == "drop" else KEPT
+    suggested = verdicts.suggested_labels
+    if suggested is not None and verdicts.labels is not None:
+        suggested = np.where(verdicts.labels != labels, verdicts.labels, suggested)
     note = f"{len(decided)} samples follow decisions that were made in review"
-    return replace(verdicts, codes=codes, about=verdicts.about | {"notes": [*verdicts.about.get("notes", []), note]})
+    about = verdicts.about | {"notes": [*verdicts.about.get("notes", []), note]}
+    return replace(verdicts, codes=codes, labels=labels, suggested_labels=suggested, about=about)

@@ -50,12 +50,7 @@ class Cleaning:
         """From a scan's verdicts and decisions; decisions overrule verdicts."""
         folder = Folder.open(scan)
         verdicts = folder.verdicts()
-        latest = {}
-        if (folder / "decisions.sqlite").is_file():
-            decisions = folder.decisions()
-            latest = decisions.latest()
-            decisions.close()
-        changes = plan(verdicts, latest, flagged=flagged)
+        changes = plan(verdicts, folder.decided(), flagged=flagged)
         return cls(folder, folder.originals(verdicts, data), verdicts, changes, flagged)
 
     def summary(self) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from undermargin.clean.edit import Edit
+from undermargin.data.quiet import no_progress_bars
 from undermargin.errors import InputError
 from undermargin.files import making
 
@@ -21,5 +22,5 @@ def write_dataset(source: Path, target: Path, edit: Edit, label: str) -> None:
         names, feature = dataset.column_names, dataset.features[label]
         labels = dataset.with_format("arrow")[:][label].take(pa.array(edit.label_from)).to_pylist()
         dataset = dataset.remove_columns([label]).add_column(label, labels, feature=feature).select_columns(names)
-    with making(target) as partial:
+    with making(target) as partial, no_progress_bars():
         dataset.select(np.flatnonzero(edit.is_kept)).save_to_disk(str(partial))

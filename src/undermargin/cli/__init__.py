@@ -50,6 +50,3 @@ def main() -> None:
     except (UndermarginError, OSError) as error:
         typer.echo(f"error: {' '.join(str(error).split())}", err=True)
         sys.exit(1)
-    except KeyboardInterrupt:
-        typer.echo("interrupted; the same command goes on from here", err=True)
-        sys.exit(130)

@@ -33,7 +33,8 @@ class ScanDisplay:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.bar.stop()
+        if self.bar.live.is_started:
+            self.bar.stop()
 
     def start(self, outlook: "Outlook") -> None:
         """Say what was found, what will be done and how long it may take."""
@@ -50,7 +51,7 @@ class ScanDisplay:
         if outlook.seconds is not None:
             beside = ", both folds side by side" if outlook.jobs > 1 else ""
             self.console.print(
-                f"[dim]{chosen.model}, at most 2 x {chosen.budget.epochs} epochs: up to "
+                f"[dim]{escape(chosen.model)}, at most 2 x {chosen.budget.epochs} epochs: up to "
                 f"{_duration(outlook.seconds)}{beside}[/]"
             )
         for fold, task in enumerate(self.tasks):

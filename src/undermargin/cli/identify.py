@@ -24,10 +24,13 @@ def identify(
     from undermargin.folder import Folder
     from undermargin.identify import identify as judge
     from undermargin.jsonable import to_json
+    from undermargin.trust import overruled
 
     folder = Folder.open(scan)
     with folder.locked():
-        verdicts = judge(folder.runs(), number_or_name(cutoff), percentile=percentile)
+        judged = judge(folder.runs(), number_or_name(cutoff), percentile=percentile)
+        trusted = folder.trusted()
+        verdicts = overruled(judged, trusted, folder.verdicts().labels) if trusted else judged
         summary = folder.save_verdicts(verdicts)
         folder.write_manifest()
     if as_json:

@@ -29,7 +29,7 @@ def scan(
         Literal["default", "paper", "reference"], typer.Option(help="Of the procedure; reference: the authors' code.")
     ] = "default",
     epochs: Annotated[int | None, typer.Option(min=1, help="Exactly so many in each fold; else it stops.")] = None,
-    jobs: Annotated[int | None, typer.Option(min=1, max=2, help="Folds side by side; chosen.")] = None,
+    jobs: Annotated[int, typer.Option(min=0, max=2, help="Folds side by side, 1 or 2; 0: chosen.")] = 0,
     precision: Annotated[Literal["no", "bf16", "fp16"], typer.Option(help="Mixed precision of the training.")] = "no",
     memory: Annotated[float | None, typer.Option(min=0, help="GB for images; more of them stay on disk.")] = None,
     seed: Annotated[int, typer.Option(help="Of the folds and the trainings.")] = 0,
@@ -58,28 +58,32 @@ def scan(
     from undermargin.scan import scan as run_scan
 
     display = ScanDisplay(is_quiet=quiet or as_json)
-    with display:
-        run_scan(
-            source,
-            out,
-            label=label,
-            text=text,
-            image=image,
-            where=where,
-            cutoff=number_or_name(cutoff or CUTOFFS[preset]),
-            model=model,
-            image_size=image_size,
-            procedure=_procedure(preset),
-            epochs=epochs,
-            jobs=jobs,
-            precision=precision,
-            decisions=decisions,
-            records=records,
-            memory=None if memory is None else int(memory * 1e9),
-            seed=seed,
-            on_start=display.start,
-            on_epoch=display.epoch,
-        )
+    try:
+        with display:
+            run_scan(
+                source,
+                out,
+                label=label,
+                text=text,
+                image=image,
+                where=where,
+                cutoff=number_or_name(cutoff or CUTOFFS[preset]),
+                model=model,
+                image_size=image_size,
+                procedure=_procedure(preset),
+                epochs=epochs,
+                jobs=jobs,
+                precision=precision,
+                decisions=decisions,
+                records=records,
+                memory=None if memory is None else int(memory * 1e9),
+                seed=seed,
+                on_start=display.start,
+                on_epoch=display.epoch,
+            )
+    except KeyboardInterrupt:
+        typer.echo(f"interrupted; what was trained is in {out}, and the same command goes on from there", err=True)
+        raise typer.Exit(130) from None
     if ranks.rank() > 0:
         return
     if as_json:

@@ -31,7 +31,8 @@ def progress(total: int, title: str, unit: str = "epochs") -> Iterator[Callable[
         TextColumn(unit),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task(title, total=total)
         yield lambda stage: bar.update(task, advance=1, description=stage)
 
@@ -123,7 +124,7 @@ def summary(found: dict[str, Any], folder: Path) -> None:
         worst = sorted(found["classes"], key=lambda row: -(row["flagged_share"] or 0))
         for row in worst[:MOST_CLASSES]:
             cells = (
-                row["label"],
+                escape(row["label"]),
                 str(row["num_samples"]),
                 str(row["num_flagged"]),
                 f"{row['flagged_share'] or 0:.1%}",
@@ -136,7 +137,7 @@ def summary(found: dict[str, Any], folder: Path) -> None:
         for row in found["confusions"][:MOST_CONFUSIONS]:
             label, suggested = escape(row["label"]), escape(row["suggested_label"])
             console.print(f"  {row['num_samples']} labelled {label} look like {suggested}")
-    console.print(f"\n[dim]written to {folder / 'verdicts.csv'}[/]")
+    console.print(f"\n[dim]written to {escape(str(folder / 'verdicts.csv'))}[/]")
 
 
 def retrained(result: dict[str, Any]) -> None:

@@ -67,7 +67,13 @@ def _as_images(inputs: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
         )
     if inputs.shape[1] in (1, 3) and inputs.shape[3] not in (1, 3):
         inputs = inputs.transpose(0, 2, 3, 1)  # channels first, as torch has them
-    if inputs.dtype.kind == "f":
-        top = inputs.max()
-        inputs = inputs * (255 if top <= 1 else 255 / top if top > 255 else 1)
-    return np.ascontiguousarray(inputs.clip(0, 255).astype(np.uint8))
+    if inputs.dtype == np.uint8:
+        return np.ascontiguousarray(inputs)
+    if not np.isfinite(inputs).all():
+        raise InputError(f"{int((~np.isfinite(inputs)).sum())} pixels of the images are not finite")
+    low, high = float(inputs.min()), float(inputs.max())
+    if low < 0 or high > 255:  # whatever range they have, it becomes that of bytes
+        inputs = (inputs.astype(np.float32) - low) * (255 / (high - low))
+    elif high <= 1:
+        inputs = inputs.astype(np.float32) * 255
+    return np.ascontiguousarray(inputs.round().astype(np.uint8))

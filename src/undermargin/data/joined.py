@@ -32,7 +32,8 @@ def _inputs(train: Any, test: Any) -> Any:
 
 def _columns(train: Columns, test: Columns) -> Columns:
     """Columns by name; a category that the training set lacks counts as missing."""
-    absent = [name for name in (*train.number_names, *train.categories) if name not in _names(test)]
+    absent = [name for name in train.number_names if name not in test.number_names]
+    absent += [name for name in train.categories if name not in test.categories]
     if absent:
         raise InputError(f"the test set lacks the columns {', '.join(absent)}, or they hold something else there")
     numbers = test.numbers[:, [test.number_names.index(name) for name in train.number_names]]
@@ -47,7 +48,3 @@ def _columns(train: Columns, test: Columns) -> Columns:
         train.number_names,
         train.categories,
     )
-
-
-def _names(columns: Columns) -> set[str]:
-    return {*columns.number_names, *columns.categories}

@@ -49,7 +49,14 @@ def common_size(files: Sequence[Path], image_size: int | None) -> int:
     if image_size is not None:
         return image_size
     step = max(1, len(files) // LOOKED_AT)
-    return choose_size([side for file in files[::step] if (side := shorter_side(file.read_bytes()))])
+    return choose_size([side for file in files[::step] if (side := _side(file))])
+
+
+def _side(file: Path) -> int:
+    try:
+        return shorter_side(file.read_bytes())
+    except OSError:
+        return 0
 
 
 def choose_size(sides: Sequence[int]) -> int:

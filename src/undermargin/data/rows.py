@@ -79,7 +79,13 @@ def _read(path: Path, suffix: str) -> pa.Table:
         lines = path.read_text("utf-8").split("\n")  # splitlines would also split at signs that JSON allows in texts
         return pa.Table.from_pylist([json.loads(line) for line in lines if line.strip()])
     parse = csv.ParseOptions(delimiter="\t" if suffix == ".tsv" else ",", newlines_in_values=True)
-    return csv.read_csv(path, parse_options=parse, convert_options=csv.ConvertOptions(strings_can_be_null=True))
+    table = csv.read_csv(path, parse_options=parse, convert_options=csv.ConvertOptions(strings_can_be_null=True))
+    unread = [column.name for column in table.schema if pa.types.is_binary(column.type)]
+    if unread:
+        raise ValueError(f"the column {unread[0]!r} is not UTF-8; save the file in that encoding")
+    if len(set(table.column_names)) < len(table.column_names):
+        raise ValueError("two columns have the same name")
+    return table
 
 
 def rows_where(table: pa.Table, where: str | None) -> npt.NDArray[np.int64]:
@@ -184,6 +190,16 @@ def _bytes_or_none(value: Any, root: Path | None) -> bytes:
         return b""
 
 
+def _names_rows(name: str, values: pa.ChunkedArray) -> bool:
+    """Whether a column only says which row it is: it would tell a network where in the file a sample stands."""
+    if name.lower() in ID_NAMES or not name.strip() or name.startswith("Unnamed:"):
+        return True
+    if not pa.types.is_integer(values.type) or values.null_count or len(values) < 2:
+        return False
+    numbers = values.to_numpy()
+    return bool((np.diff(numbers) == 1).all())
+
+
 def _columns(table: pa.Table) -> Columns:
     """Numbers as they are, dates as seconds, strings and booleans as categories; ids and prose are left out."""
     numbers: dict[str, Any] = {}
@@ -191,6 +207,8 @@ def _columns(table: pa.Table) -> Columns:
     categories: dict[str, list[str]] = {}
     for column in table.schema:
         values = table[column.name]
+        if _names_rows(column.name, values):
+            continue
         if pa.types.is_temporal(column.type):
             values = values.cast(pa.timestamp("s")).cast(pa.int64())
         if pa.types.is_integer(values.type) or pa.types.is_floating(values.type) or pa.types.is_decimal(values.type):

@@ -80,6 +80,14 @@ class Samples:
     def __len__(self) -> int:
         return len(self.labels)
 
+    def __getitem__(self, index: int) -> tuple[Any, int]:
+        """An input and its label; of a table, its numbers and codes."""
+        if not 0 <= index < len(self):
+            raise IndexError(f"there is no sample {index}; there are {len(self)}")
+        inputs = self.inputs
+        one = (inputs.numbers[index], inputs.codes[index]) if isinstance(inputs, Columns) else inputs[index]
+        return one, int(self.labels[index])
+
     @property
     def num_classes(self) -> int:
         """How many classes there are."""
@@ -108,13 +116,14 @@ def encode_labels(values: Sequence[Any], *, name: str = "the labels") -> tuple[L
     >>> encode_labels(["dog", "cat", "dog", "dog"])
     (array([1, 0, 1, 1]), ['cat', 'dog'])
     """
+    values = list(values)
+    if any(isinstance(value, (list, tuple, dict, np.ndarray)) for value in values):
+        raise InputError(f"{name} hold lists: several labels a sample (multi-label, detection) are not supported")
     array = np.asarray(values, dtype=object)
     missing = sum(value is None or value != value or value == "" for value in array)
     if missing:
         raise InputError(f"{missing} of {len(array)} samples have no label in {name}; give them one or take them out")
-    if any(isinstance(value, (list, tuple, dict, np.ndarray)) for value in array):
-        raise InputError(f"{name} hold lists: several labels a sample (multi-label, detection) are not supported")
-    if any(isinstance(value, (float, np.floating)) and value != int(value) for value in array):
+    if any(isinstance(value, (float, np.floating)) and not float(value).is_integer() for value in array):
         raise InputError(f"{name} hold fractions such as {array[0]}; expected classes, not numbers to be predicted")
     distinct = sorted(set(array.tolist()), key=lambda value: (str(type(value)), value))
     _check_classes(len(distinct), len(array), name)

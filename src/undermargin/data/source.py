@@ -65,6 +65,8 @@ def _from_memory(source: Any, reading: Reading, found: dict[str, Any] | None = N
         samples = from_table(source.with_format("arrow")[:], reading, found)
         feature = source.features.get(samples.found["label"])
         names = getattr(feature, "names", None)  # a ClassLabel knows what its numbers are called
+        if names and any(name.startswith("-") for name in samples.class_names):
+            raise InputError("the labels hold negative numbers, which stand for no label; take those samples out")
         if names:
             samples.class_names[:] = [names[int(name)] for name in samples.class_names]
         return samples

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from undermargin.data.originals import ARRAYS, CLASS_FOLDERS, DATASET, Originals
+from undermargin.data.quiet import no_progress_bars
 from undermargin.errors import FolderError, InputError
 from undermargin.export.answers import Answers, Ints
 
@@ -33,7 +34,8 @@ def write_dataset(answers: Answers, path: Path) -> None:
             dataset = dataset.add_column(PREFIX + name, table[name].to_pylist())
     partial = path.with_name(path.name + ".part")
     shutil.rmtree(partial, ignore_errors=True)
-    dataset.save_to_disk(partial)
+    with no_progress_bars():
+        dataset.save_to_disk(partial)
     shutil.rmtree(path, ignore_errors=True)
     partial.rename(path)
 

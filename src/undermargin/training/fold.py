@@ -14,6 +14,7 @@ from undermargin.run import Run
 from undermargin.tracker import Tracker
 from undermargin.training.checkpoint import load_checkpoint, save_checkpoint
 from undermargin.training.engine import Engine, Plan, Rows
+from undermargin.training.network import NetworkPlan
 from undermargin.training.stop import Stop
 from undermargin.trajectories import Trajectories
 
@@ -115,7 +116,7 @@ def _cutoff(scores: np.ndarray, task: Task) -> float:
     return float(np.percentile(of_threshold, task.percentile)) if len(of_threshold) else np.nan
 
 
-def seconds_per_epoch(plan: Plan, task: Task) -> float:
+def seconds_per_epoch(plan: NetworkPlan, task: Task) -> float:
     """What an epoch will take, from a few steps on a training that is thrown away."""
     rows = np.arange(len(task.fold.labels)) if task.rows is None else task.rows
     few = rows[:: max(1, len(rows) // (TIMED_BATCHES * plan.budget.batch_size))]

@@ -28,8 +28,10 @@ BATCHES_AHEAD = 2  # that are read from disk while others are trained on
 @cache
 def accelerator(precision: str = "no") -> Accelerator:
     """The device, the precision (no, fp16, bf16) and the processes of this job."""
+    has_device = torch.cuda.is_available() or torch.backends.mps.is_available()
     try:
-        return Accelerator(mixed_precision=precision)
+        # without a GPU, Accelerate makes processes work together only if it is told that the CPU is meant
+        return Accelerator(mixed_precision=precision, cpu=not has_device)
     except ValueError as error:
         raise TrainingError(f"precision {precision!r} cannot be used in this process: {error}") from None
 
@@ -58,6 +60,7 @@ class Training:
         self.seed = seed
         self.augment = augment
         self.network = model  # the bare one; `model` may be wrapped for several processes
+        self.accelerator.free_memory()  # it would hold on to every network it has ever seen
         self.model, self.optimizer = self.accelerator.prepare(model, _optimizer(model, budget))
 
     def run_epoch(self, epoch: int, observe: Observe | None = None) -> None:
@@ -117,7 +120,7 @@ class Training:
 
     def tensors(self) -> dict[str, Tensor]:
         """Everything that training has changed, by name."""
-        model = {MODEL + name: value for name, value in self.network.state_dict().items()}
+        model = {MODEL + name: value for name, value in _untied(self.network.state_dict()).items()}
         state = self.optimizer.state_dict()["state"]
         return model | {
             f"{OPTIMIZER}{number}.{name}": torch.as_tensor(value)
@@ -136,6 +139,15 @@ class Training:
                 number, key = name.removeprefix(OPTIMIZER).split(".", 1)
                 state.setdefault(int(number), {})[key] = value
         self.optimizer.load_state_dict({**self.optimizer.state_dict(), "state": state})
+
+
+def _untied(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Tensors that lie in one piece of memory, as tied weights do, each in its own: safetensors refuses others."""
+    seen: set[int] = set()
+    return {
+        name: value.clone() if value.data_ptr() in seen or seen.add(value.data_ptr()) else value  # type: ignore[func-returns-value]
+        for name, value in tensors.items()
+    }
 
 
 def _optimizer(model: nn.Module, budget: Budget) -> torch.optim.Optimizer:

@@ -4,6 +4,7 @@ AUM works while the network has not yet learned the wrong labels by heart, so sm
 dropout or augmentation, and few epochs.
 """
 
+import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -24,7 +25,7 @@ from undermargin.models.small import small_cnn
 from undermargin.training.augmentation import Augmentation
 from undermargin.training.boosting import MAX_CATEGORIES, BoostingPlan
 from undermargin.training.engine import Budget, Plan
-from undermargin.training.network import NetworkPlan, accelerator
+from undermargin.training.network import NetworkPlan, accelerator, build
 
 MakeModel = Callable[[int], nn.Module]
 FEATURE_EPOCHS = 5  # of a small network on pretrained features: so many numbers a sample are soon learned by heart
@@ -36,12 +37,18 @@ def plan(samples: Samples, *, model: str | MakeModel | None = None, precision: s
     from a number of outputs."""
     models = MODELS[samples.kind]
     name = DEFAULTS[samples.kind] if model is None or callable(model) else model
-    chosen = models[name](samples) if name in models else _pretrained(samples, name)
+    chosen = models[name](samples) if name in models else _pretrained(samples, name, precision)
     if callable(model) and isinstance(chosen, NetworkPlan):
         # the user's own network in our loop; images come to it as numbers around 0, channels first
         make = partial(_normalised, model) if samples.kind == "images" else model
-        chosen = replace(chosen, model="the user's own", make_model=make)
+        chosen = replace(chosen, model=_described(model), make_model=make)
     return replace(chosen, precision=precision) if isinstance(chosen, NetworkPlan) else chosen
+
+
+def _described(make_model: MakeModel) -> str:
+    """The user's own network, told from others by its layers."""
+    layers = repr(build(make_model, 2, seed=0))
+    return f"the user's own ({hashlib.sha256(layers.encode()).hexdigest()[:8]})"
 
 
 def check_model(model: str | MakeModel | None) -> int | None:
@@ -58,7 +65,7 @@ def check_model(model: str | MakeModel | None) -> int | None:
     return pretrained.image_size(model) if pretrained.takes_images(model) else None
 
 
-def _pretrained(samples: Samples, name: str) -> NetworkPlan:
+def _pretrained(samples: Samples, name: str, precision: str) -> NetworkPlan:
     """A small network on what a pretrained one makes of the samples; or the pretrained one itself, if it is tuned."""
     own = ", ".join(MODELS[samples.kind])
     if samples.kind not in ("images", "text"):
@@ -72,7 +79,7 @@ def _pretrained(samples: Samples, name: str) -> NetworkPlan:
     if pretrained.is_tuned(name):
         inputs, make = pretrained.transformer(name, samples.inputs)
         return NetworkPlan(name, make, inputs, Budget(**pretrained.TUNING))
-    vectors = standardised(pretrained.features(name, samples.inputs, device=str(accelerator().device)))
+    vectors = standardised(pretrained.features(name, samples.inputs, device=str(accelerator(precision).device)))
     chosen = _vectors(vectors, f"{name} and one hidden layer")
     return replace(chosen, budget=replace(chosen.budget, epochs=min(chosen.budget.epochs, FEATURE_EPOCHS)))
 

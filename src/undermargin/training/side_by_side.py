@@ -17,28 +17,26 @@ from undermargin.training.fold import OnEpoch, Task, train_fold
 DIE_WITH_PARENT = 1  # prctl's PR_SET_PDEATHSIG
 
 
-def train_side_by_side(plan: Plan, tasks: Sequence[Task], on_epoch: OnEpoch) -> None:
-    """Train all tasks at once; each leaves its run in its own folder."""
+def train_side_by_side(plan: Plan, tasks: Sequence[Task], jobs: int, on_epoch: OnEpoch) -> None:
+    """Train all tasks at once, each with its share of the threads among `jobs`; each leaves its run in its folder."""
     context = multiprocessing.get_context("spawn")
     messages = context.Queue()
-    num_threads = threads_each(len(tasks))
+    num_threads = max(1, torch.get_num_threads() // jobs)
     processes = [
         context.Process(target=_work, args=(plan, task, num_threads, os.getpid(), messages), daemon=True)
         for task in tasks
     ]
-    for process in processes:
-        process.start()
     try:
+        for process in processes:
+            process.start()
         _listen(processes, messages, on_epoch)
+    except RuntimeError as error:  # such as a shared memory too small for the data
+        raise TrainingError(f"the folds cannot be trained side by side: {error}; --jobs 1 does without") from None
     finally:
         for process in processes:
-            process.terminate()
-            process.join()
-
-
-def threads_each(num_tasks: int) -> int:
-    """How many threads a task gets."""
-    return max(1, torch.get_num_threads() // num_tasks)
+            if process.pid is not None:
+                process.terminate()
+                process.join()
 
 
 def _listen(processes: list[Any], messages: Any, on_epoch: OnEpoch) -> None:
@@ -53,8 +51,8 @@ def _listen(processes: list[Any], messages: Any, on_epoch: OnEpoch) -> None:
             fallen = [process for process in processes if process.exitcode not in (None, 0)]
             if fallen:
                 raise TrainingError(
-                    f"a fold's process ended with exit code {fallen[0].exitcode}; was it killed for its memory? "
-                    "The same command goes on from here; --jobs 1 needs less memory"
+                    f"a fold's process ended with exit code {fallen[0].exitcode}: killed for its memory, or started "
+                    "from a script without 'if __name__ == \"__main__\"'? It goes on from here; jobs=1 needs none"
                 ) from None
             continue
         if isinstance(message, str):
