@@ -1,6 +1,9 @@
 """A scan's answers in the formats of other tools, read back by those tools where they can be installed."""
 
+import importlib.machinery
 import json
+import sys
+import types
 from dataclasses import dataclass
 
 import numpy as np
@@ -157,6 +160,29 @@ def test_fiftyone_names_every_image_by_a_file_that_exists(images, tmp_path):
         "flagged",
         "eel",
     )
+
+
+def test_where_fiftyone_is_installed_it_gets_a_data_set(images, tmp_path, monkeypatch):
+    """With a stand-in: the real one needs a database server, which is not everywhere where tests run."""
+    made = {}
+
+    class Dataset:
+        def __init__(self, name, *, persistent, overwrite):
+            assert persistent
+            assert overwrite
+            made[name] = self.samples = []
+
+        def add_samples(self, samples):
+            self.samples += samples
+
+    stand_in = types.ModuleType("fiftyone")
+    stand_in.__spec__ = importlib.machinery.ModuleSpec("fiftyone", None)
+    stand_in.Dataset, stand_in.Sample, stand_in.Classification = Dataset, dict, dict
+    monkeypatch.setitem(sys.modules, "fiftyone", stand_in)
+    export(images, "fiftyone", tmp_path / "photos.json", only_flagged=True)
+    written = json.loads((tmp_path / "photos.json").read_text())["labels"]
+    assert [sample["filepath"] for sample in made["photos"]] == list(written)
+    assert {sample["undermargin_verdict"] for sample in made["photos"]} == {"flagged"}
 
 
 def test_fiftyone_is_for_images(written, tmp_path):

@@ -1,12 +1,14 @@
-"""FiftyOne's import format for labelled images, FiftyOneImageClassificationDataset: one labels.json.
+"""FiftyOne's import format for labelled images, FiftyOneImageClassificationDataset: one labels.json; and, where
+FiftyOne is installed, a data set of that name in its database.
 
 Each image is named by its whole path, which FiftyOne reads wherever its own folder is.
 """
 
+import importlib.util
 from pathlib import Path
 from typing import Any
 
-from undermargin.errors import InputError
+from undermargin.errors import FolderError, InputError
 from undermargin.export.answers import Answers
 from undermargin.export.tables import pieces
 from undermargin.files import replacing
@@ -26,3 +28,26 @@ def write_fiftyone(answers: Answers, path: Path) -> None:
             labels[str(answers.originals.file(row["index"]))] = {"label": row["label"], "attributes": attributes}
     with replacing(path) as partial:
         partial.write_text(to_json({"classes": answers.class_names, "labels": labels}) + "\n", encoding="utf-8")
+    if importlib.util.find_spec("fiftyone") is not None:
+        _make_dataset(path.stem, labels)
+
+
+def _make_dataset(name: str, labels: dict[str, Any]) -> None:
+    """A data set that stays in FiftyOne's database; one of the same name is replaced, as the file is."""
+    import fiftyone
+
+    samples = [
+        fiftyone.Sample(
+            filepath=file,
+            ground_truth=fiftyone.Classification(label=one["label"]),
+            **{f"undermargin_{key}": value for key, value in one["attributes"].items()},
+        )
+        for file, one in labels.items()
+    ]
+    try:
+        dataset = fiftyone.Dataset(name, persistent=True, overwrite=True)
+        dataset.add_samples(samples)
+    except Exception as error:  # its database is a server of its own, which may not start
+        raise FolderError(
+            f"FiftyOne is installed, but made no data set: {error}; the file is written, and can be imported"
+        ) from None
