@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as csv
 
-from undermargin import Run, identify
+from undermargin import Run, identify, roots
 from undermargin.data.rows import from_table
 from undermargin.data.samples import Reading
 from undermargin.folder import Folder
@@ -68,6 +68,7 @@ def _scan(place: Path) -> Folder:
         runs.append(run)
     folder.write_json("config.json", {"source": samples.found, "kind": samples.kind})
     folder.save_verdicts(identify(runs))
+    roots.confirm(folder.path, place / "texts.csv")
     return folder
 
 
