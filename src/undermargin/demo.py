@@ -132,4 +132,4 @@ def _test_error(
 
 def _large_cnn(num_outputs: int) -> torch.nn.Module:
     """What a user would train in the end: larger, it learns wrong labels by heart if it is given any."""
-    return Normalised(small_cnn(num_outputs, depth=2))
+    return Normalised(small_cnn(num_outputs, depth=2), from_black=True)

@@ -10,13 +10,19 @@ def normalised(images: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
 
 
 class Normalised(nn.Module):
-    """A network for images as numbers, channels first, that takes them as bytes, channels last."""
+    """A network for images as numbers, channels first, that takes them as bytes, channels last.
 
-    def __init__(self, network: nn.Module) -> None:
+    Numbers are around 0, or, `from_black`, from 0 to 1: then what convolutions pad with is black, like the paper that
+    small digits and letters are written on.
+    """
+
+    def __init__(self, network: nn.Module, *, from_black: bool = False) -> None:
         super().__init__()
         self.network = network
+        self.from_black = from_black
 
     def forward(self, images: Tensor) -> Tensor:
         """Logits (batch, outputs)."""
-        logits: Tensor = self.network(normalised(images))
+        numbers = images.permute(0, 3, 1, 2) / 255 if self.from_black else normalised(images)
+        logits: Tensor = self.network(numbers)
         return logits

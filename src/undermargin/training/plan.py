@@ -84,8 +84,8 @@ def _pretrained(samples: Samples, name: str, precision: str) -> NetworkPlan:
     return replace(chosen, budget=replace(chosen.budget, epochs=min(chosen.budget.epochs, FEATURE_EPOCHS)))
 
 
-def _normalised(make_model: MakeModel, num_outputs: int) -> nn.Module:
-    return Normalised(make_model(num_outputs))
+def _normalised(make_model: MakeModel, num_outputs: int, *, from_black: bool = False) -> nn.Module:
+    return Normalised(make_model(num_outputs), from_black=from_black)
 
 
 def _images(samples: Samples, *, blocks: int) -> NetworkPlan:
@@ -94,7 +94,7 @@ def _images(samples: Samples, *, blocks: int) -> NetworkPlan:
     # digits and letters are grey and must not be mirrored; photos have colours
     augment = Augmentation(pixels=max(1, side // 8), flips=channels == 3)
     if side < TINY and blocks == 1:
-        make: MakeModel = partial(_normalised, partial(small_cnn, channels=channels))
+        make: MakeModel = partial(_normalised, partial(small_cnn, channels=channels), from_black=True)
         name = "a small convolutional network"
         budget = Budget(_between(90_000 / len(samples), 10, 60), 32, weight_decay=1e-3)
     else:
