@@ -301,6 +301,12 @@ def test_half_precision_is_close_to_full(array_file, blobs, tmp_path):
     assert spearmanr(full.scores, half.scores).statistic > 0.95
 
 
+def test_half_precision_where_the_number_of_processes_is_chosen(photos, tmp_path):
+    environment = {**os.environ, "OMP_NUM_THREADS": "2"}
+    command(photos, tmp_path / "scan", "--epochs", "1", "--precision", "bf16", environment=environment)
+    assert (tmp_path / "scan" / "verdicts.parquet").is_file()
+
+
 def test_a_second_precision_in_one_process_is_refused(blobs, tmp_path):
     scan(blobs[:2], tmp_path / "full", epochs=1)
     with pytest.raises(TrainingError, match="precision 'bf16' cannot be used in this process"):

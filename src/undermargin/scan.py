@@ -178,8 +178,9 @@ def _jobs(options: Options, samples: Samples) -> int:
         return options.jobs
     import torch
 
-    is_worth_it = samples.kind == "images" and torch.get_num_threads() >= 2 and accelerator().device.type == "cpu"
-    return 2 if is_worth_it and len(samples) >= SIDE_BY_SIDE else 1
+    is_on_cpu = accelerator(options.precision).device.type == "cpu"
+    is_worth_it = samples.kind == "images" and len(samples) >= SIDE_BY_SIDE
+    return 2 if is_worth_it and is_on_cpu and torch.get_num_threads() >= 2 else 1
 
 
 def _tasks(folder: Folder, samples: Samples, options: Options, rows: Rows | None) -> list[Task]:
