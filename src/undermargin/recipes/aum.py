@@ -2,11 +2,13 @@
 
 from dataclasses import dataclass, replace
 
+from undermargin.cutoffs import Cutoff
 from undermargin.folds import Procedure, folds
 from undermargin.identify import identify
 from undermargin.recipes.fitted import Fitted
 from undermargin.recipes.lesson import Lesson, trained_without
 from undermargin.run import Run
+from undermargin.training.engine import Budget
 
 
 @dataclass(frozen=True)
@@ -14,14 +16,17 @@ class Aum:
     """The procedure's choices, the cutoff, and the batch size of its two trainings."""
 
     procedure: Procedure = Procedure.paper
-    cutoff: str = "paper"
-    batch_size: int = 64  # of the two folds; the last training has its own
+    cutoff: str | Cutoff = "paper"
+    batch_size: int = 64  # of the two folds: small batches learn less by heart; the last training has its own
 
     def fit(self, lesson: Lesson) -> Fitted:
         """Two trainings with threshold samples, before any drop of the learning rate; then one without the flagged."""
-        budget = replace(lesson.budget, batch_size=min(self.batch_size, lesson.budget.batch_size), drops=())
+        return trained_without(lesson, "aum", identify(self.runs(lesson)["aum"], self.cutoff))
+
+    def runs(self, lesson: Lesson, scores: tuple[str, ...] = ("aum",)) -> dict[str, list[Run]]:
+        """What the two trainings leave: of every score a run for every fold."""
         labels = lesson.labels[lesson.rows]
-        runs: list[Run] = []
+        runs: dict[str, list[Run]] = {name: [] for name in scores}
         for fold in folds(labels, lesson.num_classes, seed=lesson.seed, procedure=self.procedure):
             worn = lesson.labels.copy()
             worn[lesson.rows] = fold.labels
@@ -29,11 +34,22 @@ class Aum:
                 lesson,
                 labels=worn,
                 num_outputs=fold.num_outputs,
-                budget=budget,
-                scores=("aum",),
+                budget=self.budget(lesson.budget),
+                scores=scores,
                 skip_epochs=self.procedure.skip_epochs,
             )
             _, tracker = watching.train(f"fold{fold.number}")
-            scores = tracker.scores("aum")[lesson.rows]
-            runs.append(Run(scores=scores, is_threshold=fold.is_threshold, labels=labels, fold=fold.number))
-        return trained_without(lesson, "aum", identify(runs, self.cutoff))
+            for name in scores:
+                of_all = lesson.own(tracker.scores(name))
+                run = Run(of_all, is_threshold=fold.is_threshold, labels=labels, fold=fold.number, score=name)
+                runs[name].append(run)
+        return runs
+
+    def budget(self, budget: Budget) -> Budget:
+        """That of a fold: as a whole training, until the learning rate drops first.
+
+        >>> Aum().budget(Budget(300, 256, drops=(0.5, 0.75))).epochs
+        150
+        """
+        epochs = int(min(budget.drops, default=1) * budget.epochs)
+        return replace(budget, epochs=epochs, batch_size=min(self.batch_size, budget.batch_size), drops=())

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from undermargin.errors import DivergedError, InputError
-from undermargin.models.networks import Networks
+from undermargin.models.group import Group
 from undermargin.recipes.fitted import Fitted
 from undermargin.tracker import Tracker
 from undermargin.training.checkpoint import load_checkpoint, save_checkpoint
@@ -82,7 +82,7 @@ class Lesson:
 
     def with_networks(self, number: int) -> "Lesson":
         """The same with several networks side by side."""
-        make = partial(Networks, self.plan.make_model, number)
+        make = partial(Group, self.plan.make_model, number)
         return replace(self, plan=replace(self.plan, make_model=make))
 
     def shortened(self, epochs: int) -> "Lesson":

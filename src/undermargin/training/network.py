@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from undermargin.data.pixels import Pixels
 from undermargin.errors import TrainingError
-from undermargin.models.networks import features, first
+from undermargin.models.group import features, first
 from undermargin.training.engine import Budget, Logits, Observe, Rows
 from undermargin.training.objective import Objective, Step
 

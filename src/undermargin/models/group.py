@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from undermargin.errors import ModelError
 
 
-class Networks(nn.Module):
+class Group(nn.Module):
     """Networks that are shown the same inputs; their outputs are stacked: (batch, networks, classes)."""
 
     def __init__(self, make_model: Callable[[int], nn.Module], num_networks: int, num_outputs: int) -> None:
@@ -28,7 +28,7 @@ def first(outputs: Tensor) -> Tensor:
 
 def features(network: nn.Module, run: Callable[[], object]) -> Tensor:
     """What the last linear layer of the (first) network is shown while `run` runs it: (samples, numbers)."""
-    member = network.members[0] if isinstance(network, Networks) else network
+    member = network.members[0] if isinstance(network, Group) else network
     linear = [layer for layer in member.modules() if isinstance(layer, nn.Linear)]
     if not linear:
         raise ModelError("the network has no linear layer whose inputs could be taken as features")
