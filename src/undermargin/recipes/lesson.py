@@ -128,8 +128,8 @@ class Lesson:
             load_checkpoint(checkpoint, training, tracker)
         while tracker.epoch < self.budget.epochs:
             training.run_epoch(tracker.epoch, tracker.update)
+            _check_finite(training, stage, tracker.epoch + 1)  # before the tracker is at a loss
             tracker.end_epoch()
-            _check_finite(training, stage, tracker.epoch)
             if checkpoint is not None:
                 save_checkpoint(checkpoint, training, tracker)
             self.on_epoch(stage, tracker.epoch, self.budget.epochs)
