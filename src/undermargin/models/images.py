@@ -75,18 +75,24 @@ class Standardised(nn.Module):
 
 
 class Sides(nn.Module):
-    """Passes on images whose sides have at least, and at most, so many pixels; others are an error."""
+    """Passes on images with this side; others are an error, before a linear layer is surprised by them."""
 
-    def __init__(self, least: int, most: int | None = None) -> None:
+    def __init__(self, side: int) -> None:
         super().__init__()
-        self.least, self.most = least, most
+        self.side = side
 
     def forward(self, images: Tensor) -> Tensor:
         """(batch, channels, height, width), unchanged."""
         height, width = images.shape[2:]
-        if min(height, width) < self.least or (self.most is not None and max(height, width) > self.most):
-            exactly = f"{self.least} x {self.least}" if self.most == self.least else f"at least {self.least} a side"
+        if (height, width) != (self.side, self.side):
             raise InputError(
-                f"images have {height} x {width} pixels, this network needs {exactly}; make them that size"
+                f"images have {height} x {width} pixels, this network was made for {self.side} x {self.side}; "
+                "make it with their side"
             )
         return images
+
+
+def check_side(side: int, least: int) -> None:
+    """Raise for images that a network would shrink to nothing."""
+    if side < least:
+        raise InputError(f"images have {side} pixels a side, this network needs at least {least}; choose another")

@@ -2,40 +2,29 @@
 
 from torch import nn
 
-from undermargin.models.images import Sides
+from undermargin.models.images import Sides, check_side
 
 
-def lenet(num_outputs: int, *, channels: int = 1) -> nn.Module:
-    """For 28 x 28 pixels, as MNIST has them: convolutions of 20 and 50 channels, 500 hidden numbers."""
-    return nn.Sequential(
-        Sides(28, 28),
-        nn.Conv2d(channels, 20, 5),
-        nn.ReLU(),
-        nn.MaxPool2d(2),
-        nn.Conv2d(20, 50, 5),
-        nn.ReLU(),
-        nn.MaxPool2d(2),
-        nn.Flatten(),
-        nn.Linear(50 * 4 * 4, 500),
-        nn.ReLU(),
-        nn.Linear(500, num_outputs),
-    )
+def lenet(num_outputs: int, *, channels: int = 1, side: int = 28) -> nn.Module:
+    """The one for MNIST: convolutions of 20 and 50 channels, 500 hidden numbers."""
+    return _lenet((channels, 20, 50), (500, num_outputs), side)
 
 
-def lenet_cifar(num_outputs: int, *, channels: int = 3) -> nn.Module:
-    """For 32 x 32 pixels: convolutions of 6 and 16 channels, 120 and 84 hidden numbers."""
-    return nn.Sequential(
-        Sides(32, 32),
-        nn.Conv2d(channels, 6, 5),
-        nn.ReLU(),
-        nn.MaxPool2d(2),
-        nn.Conv2d(6, 16, 5),
-        nn.ReLU(),
-        nn.MaxPool2d(2),
-        nn.Flatten(),
-        nn.Linear(16 * 5 * 5, 120),
-        nn.ReLU(),
-        nn.Linear(120, 84),
-        nn.ReLU(),
-        nn.Linear(84, num_outputs),
-    )
+def lenet_cifar(num_outputs: int, *, channels: int = 3, side: int = 32) -> nn.Module:
+    """The one for CIFAR: convolutions of 6 and 16 channels, 120 and 84 hidden numbers."""
+    return _lenet((channels, 6, 16), (120, 84, num_outputs), side)
+
+
+def _lenet(channels: tuple[int, int, int], hidden: tuple[int, ...], side: int) -> nn.Module:
+    check_side(side, 16)
+    first, second, third = channels
+    layers: list[nn.Module] = [Sides(side)]
+    for inputs, outputs in ((first, second), (second, third)):
+        layers += [nn.Conv2d(inputs, outputs, 5), nn.ReLU(), nn.MaxPool2d(2)]
+        side = (side - 4) // 2
+    layers.append(nn.Flatten())
+    width = third * side * side
+    for numbers in hidden:
+        layers += [nn.Linear(width, numbers), nn.ReLU()]
+        width = numbers
+    return nn.Sequential(*layers[:-1])

@@ -101,7 +101,8 @@ def read_idx(data: bytes, magic: int, path: Path) -> Bytes:
     shape = tuple(np.frombuffer(data[4:start].ljust(start - 4, b"\0"), ">u4").tolist())
     if (num_values := len(data) - start) != math.prod(shape):
         raise InputError(
-            f"{path} has {max(0, num_values):,} bytes of values, its header says {' x '.join(map(str, shape))}; was it cut off?"
+            f"{path} has {max(0, num_values):,} bytes of values, its header says {' x '.join(map(str, shape))}; "
+            "was it cut off?"
         )
     return np.frombuffer(data, np.uint8, offset=start).reshape(shape)
 
