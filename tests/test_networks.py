@@ -47,8 +47,7 @@ def test_there_are_as_many_parameters_as_the_papers_say(on_meta, name, published
         ("resnet18", 1000, 11_689_512),  # torchvision's documentation
         ("resnet34", 1000, 21_797_672),
         ("resnet50", 1000, 25_557_032),
-        ("densenet40", 10, 176_122),  # github.com/andreasveit/densenet-pytorch
-        ("densenet100", 10, 769_162),
+        ("densenet100", 10, 769_162),  # github.com/osmr/imgclsmob
         ("lenet", 10, 431_080),  # Caffe's LeNet for MNIST; "431K" in Han et al. 2015, table 1
         ("lenet-cifar", 10, 62_006),  # the classifier of PyTorch's CIFAR-10 tutorial
     ],

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
-from undermargin.data.official import idx
+from undermargin.data.official import cifar, cifar_n, clothing, idx, imagenet, tiny_imagenet, webvision
 from undermargin.data.official.record import Files, OfficialSet, Request, Split
 from undermargin.errors import InputError
 
@@ -40,6 +40,72 @@ OFFICIAL: Mapping[str, Official] = MappingProxyType(
             idx.locate_fashion,
             idx.load_fashion,
             idx.count_idx,
+        ),
+        "cifar10": Official(
+            "https://www.cs.toronto.edu/~kriz/cifar.html",
+            "cifar-10-python.tar.gz",
+            cifar.locate_cifar10,
+            cifar.load_cifar10,
+            cifar.count_cifar10,
+        ),
+        "cifar100": Official(
+            "https://www.cs.toronto.edu/~kriz/cifar.html",
+            "cifar-100-python.tar.gz",
+            cifar.locate_cifar100,
+            cifar.load_cifar100,
+            columns=("fine", "coarse"),
+        ),
+        "cifar10n": Official(
+            "https://github.com/UCSC-REAL/cifar-10-100n",
+            "cifar-n/CIFAR-10_human.pt",
+            cifar_n.locate_cifar10n,
+            cifar_n.load_cifar10n,
+            columns=tuple(cifar_n.COLUMNS10),
+        ),
+        "cifar100n": Official(
+            "https://github.com/UCSC-REAL/cifar-10-100n",
+            "cifar-n/CIFAR-100_human.pt",
+            cifar_n.locate_cifar100n,
+            cifar_n.load_cifar100n,
+            columns=tuple(cifar_n.COLUMNS100),
+        ),
+        "tiny-imagenet": Official(
+            "http://cs231n.stanford.edu/tiny-imagenet-200.zip",
+            "tiny-imagenet-200.zip",
+            tiny_imagenet.locate,
+            tiny_imagenet.load,
+        ),
+        "webvision": Official(
+            "https://data.vision.ee.ethz.ch/cvl/webvision/dataset2017.html",
+            "webvision, with info/, google/, flickr/ and val_images_256/",
+            webvision.locate,
+            webvision.load,
+        ),
+        "webvision50": Official(
+            "https://data.vision.ee.ethz.ch/cvl/webvision/dataset2017.html",
+            "webvision, with info/, google/, flickr/ and val_images_256/",
+            webvision.locate_few,
+            webvision.load_few,
+        ),
+        "clothing1m": Official(
+            "https://github.com/Cysu/noisy_label",
+            "clothing1m, with the lists and images/",
+            clothing.locate,
+            clothing.load,
+            splits=("train", "val", "test"),
+        ),
+        "clothing100k": Official(
+            "https://github.com/Cysu/noisy_label",
+            "clothing1m, with the lists and images/",
+            clothing.locate_subset,
+            clothing.load_subset,
+            splits=("train", "val", "test"),
+        ),
+        "imagenet": Official(
+            "https://image-net.org/challenges/LSVRC/2012/",
+            "imagenet, with train/ and val/ or the tar files",
+            imagenet.locate,
+            imagenet.load,
         ),
     }
 )

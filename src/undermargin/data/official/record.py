@@ -38,18 +38,6 @@ class Files(Protocol):
         """The file of one image."""
 
 
-@dataclass(frozen=True)
-class Folder:
-    """Images below a folder; `ids` are their paths in it."""
-
-    path: Path
-    ids: Sequence[str]
-
-    def read(self, index: int) -> bytes:
-        """The file of one image."""
-        return (self.path / self.ids[index]).read_bytes()
-
-
 class Chosen:
     """Some of the images, in another order."""
 
