@@ -1,6 +1,7 @@
 """Official data sets: small files in the published layouts, whole and damaged."""
 
 import gzip
+import os
 import struct
 
 import numpy as np
@@ -106,3 +107,39 @@ def test_unknown_names_splits_and_columns_are_refused_with_the_choice(tmp_path):
         official.load("mnist", tmp_path, "val")
     with pytest.raises(InputError, match="no labels 'worse'; it has one only"):
         official.load("mnist", tmp_path, column="worse")
+
+
+@pytest.fixture
+def real():
+    """The folder of the real data sets, if there is one."""
+    if "UNDERMARGIN_DATA" not in os.environ:
+        pytest.skip("UNDERMARGIN_DATA does not name a folder with the real data sets")
+    return os.environ["UNDERMARGIN_DATA"]
+
+
+def real_part(root, name, split):
+    if official.found(root)[name].path is None:
+        pytest.skip(f"{name} is not in {root}")
+    return official.load(name, root, split)
+
+
+def test_the_real_mnist_has_its_known_size_mean_and_deviation(real):
+    train, test = (real_part(real, "mnist", split) for split in ("train", "test"))
+    assert (train.images.shape, test.images.shape) == ((60_000, 28, 28, 1), (10_000, 28, 28, 1))
+    assert (train.images.mean() / 255, train.images.std() / 255) == pytest.approx((0.1307, 0.3081), abs=5e-5)
+    assert np.bincount(test.labels).tolist() == [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009]
+
+
+def test_the_real_cifar10_has_a_thousand_test_images_a_class(real):
+    test = real_part(real, "cifar10", "test")
+    assert test.images.shape == (10_000, 32, 32, 3)
+    assert np.bincount(test.labels).tolist() == [1000] * 10
+    assert test.images.mean((0, 1, 2)) / 255 == pytest.approx([0.494, 0.485, 0.450], abs=2e-3)
+
+
+def test_the_real_tiny_imagenet_has_fifty_validation_images_a_class(real):
+    test = real_part(real, "tiny-imagenet", "test")
+    assert test.images.shape[1:] == (64, 64, 3)
+    assert set(np.bincount(test.labels)) == {50}
+    assert test.class_names == sorted(test.class_names)
+    assert test.class_names[0] == "n01443537 goldfish"
