@@ -86,6 +86,14 @@ def test_images_and_labels_must_be_as_many(tmp_path):
         official.load("mnist", tmp_path, check=False)
 
 
+def test_a_data_set_without_samples_is_refused(tmp_path):
+    write_mnist(tmp_path / "mnist", packed=False)
+    (tmp_path / "mnist" / "train-images-idx3-ubyte").write_bytes(idx_file(np.zeros((0, 28, 28))))
+    (tmp_path / "mnist" / "train-labels-idx1-ubyte").write_bytes(idx_file([]))
+    with pytest.raises(InputError, match="mnist has no samples"):
+        official.load("mnist", tmp_path, check=False)
+
+
 def test_a_missing_file_is_named(tmp_path):
     write_mnist(tmp_path / "mnist")
     (tmp_path / "mnist" / "train-labels-idx1-ubyte.gz").unlink()

@@ -197,6 +197,12 @@ def test_only_what_arrays_need_is_allowed(tmp_path, code):
         (lambda data: pickle.dumps([1, 2]), "holds a list, expected a mapping"),
         (lambda data: python2({"data": planes([1])}), "lacks labels; it has data"),
         (lambda data: python2({"data": planes([1]), "labels": [1, 2]}), r"shape \(1, 3072\) for 2 labels"),
+        (lambda data: python2({"data": planes([1]), "labels": ["1"]}), "labels in .* does not hold one whole number a"),
+        (
+            lambda data: python2({"data": planes([1]), "labels": [[1], 2]}),
+            "labels in .* does not hold one whole number",
+        ),
+        (lambda data: python2({"data": [1], "labels": [1]}), "data of shape list for 1 labels"),
         (lambda data: python2({"data": planes([1]), "labels": [10]}), r"labels from 1 to 10, expected 0..9"),
     ],
 )
@@ -206,6 +212,18 @@ def test_a_damaged_batch_says_what_is_wrong(tmp_path, damage, message):
     path.write_bytes(damage(path.read_bytes()))
     with pytest.raises(InputError, match=message):
         official.load("cifar10", tmp_path, check=False)
+
+
+def test_labels_that_are_missing_from_a_parquet_file_are_refused(tmp_path):
+    file = io.BytesIO()
+    Image.new("RGB", (32, 32)).save(file, "PNG")
+    images = [{"bytes": file.getvalue(), "path": None}] * 2
+    pq.write_table(pa.table({"image": images, "label": [1, None]}), tmp_path / "cifar10_train.parquet")
+    with pytest.raises(InputError, match="label in .* does not hold one whole number a sample"):
+        official.load("cifar10", tmp_path)
+    pq.write_table(pa.table({"img": images, "label": [1, 2]}), tmp_path / "cifar10_train.parquet")
+    with pytest.raises(InputError, match="lacks the column image; it has img, label"):
+        official.load("cifar10", tmp_path)
 
 
 def test_a_batch_that_is_not_the_published_one_is_refused(tmp_path):

@@ -165,6 +165,9 @@ def test_webvision_without_its_images_or_with_a_strange_list(tmp_path):
     lines(root / "info/val_filelist.txt", ["val000001.jpg 51", "val000002.jpg"])
     with pytest.raises(InputError, match="no file and label in line 2"):
         official.load("webvision", tmp_path, "test")
+    (root / "info/val_filelist.txt").write_bytes(b"caf\xe9.jpg 1\n")
+    with pytest.raises(InputError, match=r"val_filelist.txt is not UTF-8"):
+        official.load("webvision", tmp_path, "test")
     lines(root / "info/val_filelist.txt", ["val000009.jpg 51"])
     with pytest.raises(InputError, match=r"tried .*val000009.jpg, .*val_images_256/val000009.jpg"):
         official.load("webvision", tmp_path, "test")
@@ -283,8 +286,8 @@ def test_imagenet_with_a_flat_validation_set_and_the_devkit(tmp_path):
         official.load("imagenet", tmp_path, "test")
     write_devkit(tmp_path / "imagenet")
     check_imagenet(tmp_path)
-    lines(tmp_path / "imagenet/ILSVRC2012_devkit_t12/data/ILSVRC2012_validation_ground_truth.txt", ["3", "9"])
-    with pytest.raises(InputError, match="3 validation images and 2 classes of them, 1 unknown"):
+    lines(tmp_path / "imagenet/ILSVRC2012_devkit_t12/data/ILSVRC2012_validation_ground_truth.txt", ["3", "9", "x"])
+    with pytest.raises(InputError, match="3 validation images and 3 classes of them, 1 unknown"):
         official.load("imagenet", tmp_path, "test")
 
 
@@ -328,6 +331,8 @@ def test_a_cut_off_tar_file_of_imagenet_says_so(tars):
     path.write_bytes(path.read_bytes()[:2000])
     with pytest.raises(InputError, match="ends inside of n03/n03_7.JPEG"):
         train.images.read(2)
+    with pytest.raises(InputError, match="cannot be read as a tar file: unexpected end of data"):
+        official.load("imagenet", tars, check=False)
 
 
 def test_imagenet_as_kaggle_has_it(tmp_path):

@@ -6,14 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from undermargin.data.official.archives import read_members
 from undermargin.data.official.checksums import check_md5
-from undermargin.data.official.record import OfficialSet, Request, decoded, first_there
-from undermargin.data.official.unpickling import unpickled
+from undermargin.data.official.record import OfficialSet, Request, decoded, first_there, whole_numbers
+from undermargin.data.official.unpickling import entry, unpickled
 from undermargin.data.pixels import Bytes
 from undermargin.data.rows import image_bytes, read_table
 from undermargin.data.samples import Labels
@@ -63,17 +62,17 @@ def load_cifar10(path: Path, request: Request) -> OfficialSet:
         return _load_parquet(path.with_name(f"cifar10_{request.split}.parquet"))
     version = _version(path)
     images: list[Bytes] = []
-    labels: list[npt.NDArray[Any]] = []
+    labels: list[Labels] = []
     for name, data in _members(path, CIFAR10[version][request.split], request).items():
         if version == "binary":
             records = _records(data, 1, path / name)
-            labels.append(records[:, 0])
+            labels.append(records[:, 0].astype(np.int64))
         else:
             records, numbers = _batch(unpickled(data, path / name), "labels", path / name)
             labels.append(numbers)
         images.append(_images(records))
     found = {"path": str(path), "format": f"CIFAR {version}"}
-    return OfficialSet(np.concatenate(images), _whole(labels), list(CIFAR10_NAMES), found=found)
+    return OfficialSet(np.concatenate(images), np.concatenate(labels), list(CIFAR10_NAMES), found=found)
 
 
 def load_cifar100(path: Path, request: Request) -> OfficialSet:
@@ -84,13 +83,13 @@ def load_cifar100(path: Path, request: Request) -> OfficialSet:
     files = _members(path, [name, meta], request)
     if version == "binary":
         records = _records(files[name], 2, path / name)
-        labels = records[:, ("coarse", "fine").index(str(column))]
+        labels = records[:, ("coarse", "fine").index(str(column))].astype(np.int64)
         names = files[meta].decode().split()
     else:
         records, labels = _batch(unpickled(files[name], path / name), f"{column}_labels", path / name)
-        names = [str(word) for word in unpickled(files[meta], path / meta).get(f"{column}_label_names", [])]
+        names = [str(word) for word in entry(unpickled(files[meta], path / meta), f"{column}_label_names", path / meta)]
     found = {"path": str(path), "format": f"CIFAR {version}"}
-    return OfficialSet(_images(records), _whole([labels]), names, found=found)
+    return OfficialSet(_images(records), labels, names, found=found)
 
 
 def _version(path: Path) -> str:
@@ -106,11 +105,8 @@ def _members(path: Path, names: Sequence[str], request: Request) -> dict[str, by
     return files
 
 
-def _batch(batch: dict[str, object], column: str, path: Path) -> tuple[Bytes, npt.NDArray[Any]]:
-    absent = [name for name in ("data", column) if name not in batch]
-    if absent:
-        raise InputError(f"{path} lacks {', '.join(absent)}; it has {', '.join(batch)}")
-    data, labels = batch["data"], np.asarray(batch[column])
+def _batch(batch: dict[str, Any], column: str, path: Path) -> tuple[Bytes, Labels]:
+    data, labels = entry(batch, "data", path), whole_numbers(entry(batch, column, path), column, path)
     if not isinstance(data, np.ndarray) or data.dtype != np.uint8 or data.shape != (len(labels), PIXELS):
         shape = getattr(data, "shape", type(data).__name__)
         raise InputError(
@@ -130,10 +126,6 @@ def _images(records: Bytes) -> Bytes:
     """(samples, ... + 3 planes of 32 x 32) -> (samples, 32, 32, 3)."""
     planes = records[:, -PIXELS:].reshape(-1, 3, SIDE, SIDE)
     return np.ascontiguousarray(planes.transpose(0, 2, 3, 1))
-
-
-def _whole(parts: Sequence[npt.NDArray[Any]]) -> Labels:
-    return np.concatenate(parts).astype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -158,9 +150,11 @@ def _load_parquet(path: Path) -> OfficialSet:
     table = read_table(path)
     absent = {"image", "label"} - set(table.column_names)
     if absent:
-        raise InputError(f"{path} lacks the column {' and '.join(sorted(absent))}; it has {table.column_names}")
+        raise InputError(
+            f"{path} lacks the column {' and '.join(sorted(absent))}; it has {', '.join(table.column_names)}"
+        )
     images = decoded(Column(table["image"].combine_chunks()), SIDE)
-    labels = table["label"].to_numpy().astype(np.int64)
+    labels = whole_numbers(table["label"].to_pylist(), "label", path)
     return OfficialSet(images, labels, list(CIFAR10_NAMES), found={"path": str(path), "format": "Parquet"})
 
 

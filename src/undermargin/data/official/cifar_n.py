@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from undermargin.data.official import cifar
-from undermargin.data.official.record import OfficialSet, Request, first_there
-from undermargin.data.official.unpickling import unpickled
+from undermargin.data.official.record import OfficialSet, Request, first_there, whole_numbers
+from undermargin.data.official.unpickling import entry, unpickled
 from undermargin.errors import InputError
 
 PLACES = ("cifar-10-100n/data", "cifar-10-100n", "cifar-n", "data", ".")
@@ -61,11 +61,8 @@ def _plain(
 
 
 def _relabeled(plain: OfficialSet, path: Path, column: str, true_column: str) -> OfficialSet:
-    by_name = read_labels(path)
-    absent = [name for name in (column, true_column) if name not in by_name]
-    if absent:
-        raise InputError(f"{path} lacks {', '.join(absent)}; it has {', '.join(by_name)}")
-    labels, true_labels = (np.asarray(by_name[name], np.int64) for name in (column, true_column))
+    columns = read_columns(path)
+    labels, true_labels = (whole_numbers(entry(columns, name, path), name, path) for name in (column, true_column))
     if not np.array_equal(true_labels, plain.labels):
         raise InputError(
             f"the true labels of {path} are not those of {plain.found['path']}: its images come in another order; "
@@ -75,7 +72,7 @@ def _relabeled(plain: OfficialSet, path: Path, column: str, true_column: str) ->
     return OfficialSet(plain.images, labels, plain.class_names, true_labels, found)
 
 
-def read_labels(path: Path) -> dict[str, Any]:
+def read_columns(path: Path) -> dict[str, Any]:
     """The columns of a file that torch saved, read without torch: a zip file with one pickle."""
     try:
         with zipfile.ZipFile(io.BytesIO(path.read_bytes())) as file:

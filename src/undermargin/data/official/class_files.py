@@ -1,8 +1,11 @@
 """Images in one folder a class, in a folder or in an archive, as ImageNet and its kin are laid out."""
 
+from pathlib import Path
+
 import numpy as np
 
-from undermargin.data.official.archives import Archive, Members
+from undermargin.data.official.archives import Archive, Folder, Members
+from undermargin.data.official.record import OfficialSet
 from undermargin.data.pictures import SUFFIXES
 from undermargin.data.samples import Labels
 from undermargin.errors import InputError
@@ -24,6 +27,14 @@ def class_files(archive: Archive, split: str, classes: list[str]) -> tuple[Membe
     if not names:
         raise InputError(f"there are no images in {split}CLASS/; get the data set again")
     return Members(archive, names), np.array([numbers[folder] for folder in folders], np.int64)
+
+
+def load_class_folders(path: Path, split: str) -> OfficialSet:
+    """A part of a data set as the paper's authors laid it out: train/CLASS/NAME, val/CLASS/NAME."""
+    folder = Folder(path)
+    classes = class_folders(folder, "train/")
+    files, labels = class_files(folder, f"{split}/", classes)
+    return OfficialSet(files, labels, classes, found={"path": str(path), "format": "class folders"})
 
 
 def _images(archive: Archive, split: str) -> list[str]:

@@ -1,6 +1,5 @@
 """ImageNet (ILSVRC 2012): class folders, the published tar files, or as Kaggle has it."""
 
-import csv
 import io
 from pathlib import Path
 
@@ -9,11 +8,12 @@ import numpy as np
 from undermargin.data.official.archives import Archive, Folder, Members, Tar, read_members
 from undermargin.data.official.checksums import check_md5
 from undermargin.data.official.class_files import class_files, class_folders
-from undermargin.data.official.record import OfficialSet, Request, first_there
+from undermargin.data.official.lists import read_lines
+from undermargin.data.official.record import OfficialSet, Request, first_there, first_with
 from undermargin.data.samples import Labels
 from undermargin.errors import InputError
 
-PLACES = ("imagenet", "ImageNet", "ILSVRC2012", ".")
+PLACES = ("imagenet", "ImageNet", "ILSVRC2012")
 KAGGLE = "ILSVRC/Data/CLS-LOC"
 TRAIN_TAR, VAL_TAR = "ILSVRC2012_img_train.tar", "ILSVRC2012_img_val.tar"
 DEVKIT, DEVKIT_TAR = "ILSVRC2012_devkit_t12/data", "ILSVRC2012_devkit_t12.tar.gz"
@@ -24,11 +24,8 @@ MD5 = {TRAIN_TAR: "1d675b47", VAL_TAR: "29b22e29", DEVKIT_TAR: "fa75699e"}
 
 def locate(root: Path) -> Path | None:
     """The folder with the training set; `root` itself only if it holds the published tar file or Kaggle's folder."""
-    for place in PLACES:
-        marks = [TRAIN_TAR, f"{KAGGLE}/train"] if place == "." else [TRAIN_TAR, f"{KAGGLE}/train", "train"]
-        if first_there(root / place, marks):
-            return root / place
-    return None
+    marks = (TRAIN_TAR, f"{KAGGLE}/train")
+    return first_with(root, PLACES, (*marks, "train")) or first_with(root, ["."], marks)
 
 
 def load(path: Path, request: Request) -> OfficialSet:
@@ -69,15 +66,15 @@ def _flat(path: Path, val: Archive, classes: list[str], request: Request) -> tup
     """The validation set as one folder of files: their classes are in a file of Kaggle's, or of the devkit."""
     names = [name for name in val.names if name.lower().endswith(".jpeg")]
     if (path / SOLUTION).is_file():
-        rows = csv.DictReader(io.StringIO((path / SOLUTION).read_text("utf-8")))
-        by_image = {row["ImageId"]: row["PredictionString"].split()[0] for row in rows}
+        rows = (line.partition(",") for line in read_lines(path / SOLUTION))  # image, then class and box of each object
+        by_image = {image: prediction.split(" ")[0] for image, _, prediction in rows}
         wnids = [by_image.get(Path(name).stem, "none") for name in names]
     else:
         devkit = _devkit(path, [SYNSETS, GROUND_TRUTH], request)
         if devkit is None:
             raise InputError(f"{path} has the validation images without their classes; put {DEVKIT_TAR} there")
-        by_number = {number: wnid for wnid, number, _ in read_synsets(devkit[SYNSETS], path / SYNSETS)}
-        wnids = [by_number.get(int(line), "none") for line in devkit[GROUND_TRUTH].split()]
+        by_number = {b"%d" % number: wnid for wnid, number, _ in read_synsets(devkit[SYNSETS], path / SYNSETS)}
+        wnids = [by_number.get(line, "none") for line in devkit[GROUND_TRUTH].split()]
     strange = sorted(set(wnids) - set(classes))
     if strange or len(wnids) != len(names):
         raise InputError(
@@ -91,8 +88,7 @@ def _flat(path: Path, val: Archive, classes: list[str], request: Request) -> tup
 def _titles(path: Path, request: Request) -> dict[str, str]:
     """Each class by its number in WordNet and its first name, where a file says so."""
     if (path / MAPPING).is_file():
-        lines = (path / MAPPING).read_text("utf-8").splitlines()
-        return {line.split()[0]: line.split(",")[0] for line in lines if line.strip()}
+        return {line.split()[0]: line.split(",")[0] for line in read_lines(path / MAPPING)}
     devkit = _devkit(path, [SYNSETS], request)
     if devkit is None:
         return {}

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -64,7 +64,9 @@ class OfficialSet:
         num_images = len(self.images) if isinstance(self.images, np.ndarray) else len(self.images.ids)
         if num_images != len(self.labels):
             raise InputError(f"{self.found.get('path')} has {num_images} images and {len(self.labels)} labels")
-        if len(self.labels) and not 0 <= self.labels.min() <= self.labels.max() < len(self.class_names):
+        if not num_images:
+            raise InputError(f"{self.found.get('path')} has no samples; get it again")
+        if not 0 <= self.labels.min() <= self.labels.max() < len(self.class_names):
             raise InputError(
                 f"{self.found.get('path')} has labels from {self.labels.min()} to {self.labels.max()}, "
                 f"expected 0..{len(self.class_names) - 1}"
@@ -110,6 +112,19 @@ def decoded(files: Files, size: int) -> Bytes:
     return np.asarray(images)
 
 
+def whole_numbers(values: Any, name: str, path: Path) -> Labels:
+    """Labels (samples,) as they were found in a file, if that is what they are."""
+    array = np.asarray(values, None if isinstance(values, np.ndarray) else object)
+    if array.ndim != 1 or not all(isinstance(value, int) for value in array.tolist()):
+        raise InputError(f"{name} in {path} does not hold one whole number a sample; get it again")
+    return array.astype(np.int64)
+
+
 def first_there(root: Path, places: Sequence[str]) -> Path | None:
     """The first of these places below `root` that exists."""
     return next((root / place for place in places if (root / place).exists()), None)
+
+
+def first_with(root: Path, places: Sequence[str], marks: Sequence[str]) -> Path | None:
+    """The first of these places below `root` where one of the marks exists."""
+    return next((root / place for place in places if first_there(root / place, marks)), None)

@@ -27,7 +27,9 @@ def load(path: Path, request: Request) -> OfficialSet:
     if not lists:
         raise InputError(f"{path} has no wnids.txt, the list of its classes; get it again")
     base = lists[0].removesuffix("wnids.txt")
-    classes = sorted(archive.read(lists[0]).decode().split())  # alphabetical, as the paper's authors number them
+    classes = sorted(
+        archive.read(lists[0]).decode("utf-8", "replace").split()
+    )  # alphabetical, as the paper's authors number them
     if request.split == "train":
         files, labels = class_files(archive, f"{base}train/", classes)
     elif base + ANNOTATIONS in archive.names:
@@ -39,7 +41,9 @@ def load(path: Path, request: Request) -> OfficialSet:
 
 
 def _annotated(archive: Archive, base: str, classes: list[str]) -> tuple[Members, Labels]:
-    lines = [line.split("\t") for line in archive.read(base + ANNOTATIONS).decode().splitlines() if line]
+    lines = [
+        line.split("\t") for line in archive.read(base + ANNOTATIONS).decode("utf-8", "replace").splitlines() if line
+    ]
     strange = [line for line in lines if len(line) < 2 or line[1] not in classes]
     if strange:
         raise InputError(
@@ -53,6 +57,6 @@ def _titles(archive: Archive, base: str, classes: list[str]) -> list[str]:
     """Each class by its number in WordNet and its first name."""
     if f"{base}words.txt" not in archive.names:
         return classes
-    lines = (line.partition("\t") for line in archive.read(f"{base}words.txt").decode().splitlines())
+    lines = (line.partition("\t") for line in archive.read(f"{base}words.txt").decode("utf-8", "replace").splitlines())
     words = {wnid: names.split(",")[0] for wnid, _, names in lines}
     return [f"{wnid} {words[wnid]}" if wnid in words else wnid for wnid in classes]

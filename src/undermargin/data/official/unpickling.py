@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from undermargin.errors import InputError
 
@@ -18,11 +19,9 @@ def _encoded(text: str, encoding: str) -> bytes:
     return text.encode("latin1")
 
 
-def _reconstructed(kind: type, shape: Any, code: Any) -> Any:
-    """An empty array, which the pickle then fills."""
-    if kind is not np.ndarray or shape != (0,):
-        raise pickle.UnpicklingError(f"an array that is a {kind}")
-    return np.ndarray(0, np.dtype("b") if code in (b"b", "b") else np.dtype(code))
+def _reconstructed(*_: Any) -> npt.NDArray[np.int8]:
+    """An empty array, whatever was asked for; the pickle then gives it its type, shape and values."""
+    return np.empty(0, np.int8)
 
 
 ALLOWED = {
@@ -50,3 +49,10 @@ def unpickled(data: bytes, path: Path) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise InputError(f"{path} holds a {type(value).__name__}, expected a mapping of names to values")
     return {key.decode("latin1") if isinstance(key, bytes) else str(key): item for key, item in value.items()}
+
+
+def entry(mapping: dict[str, Any], name: str, path: Path) -> Any:
+    """What the mapping in a file has under a name."""
+    if name not in mapping:
+        raise InputError(f"{path} lacks {name}; it has {', '.join(mapping)}")
+    return mapping[name]
