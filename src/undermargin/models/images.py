@@ -74,6 +74,19 @@ class Standardised(nn.Module):
         return logits
 
 
+class Centre(nn.Module):
+    """The middle of images as bytes, channels last, where they are larger than this side: what is tested on."""
+
+    def __init__(self, side: int) -> None:
+        super().__init__()
+        self.side = side
+
+    def forward(self, images: Tensor) -> Tensor:
+        """(batch, height, width, channels) -> (batch, side, side, channels)."""
+        top, left = (max(0, (length - self.side) // 2) for length in images.shape[1:3])
+        return images[:, top : top + self.side, left : left + self.side]
+
+
 class Sides(nn.Module):
     """Passes on images with this side; others are an error, before a linear layer is surprised by them."""
 

@@ -14,6 +14,7 @@ from undermargin.models.densenet import densenet
 from undermargin.models.lenet import lenet, lenet_cifar
 from undermargin.models.photo_resnet import photo_resnet
 from undermargin.models.resnet import small_resnet
+from undermargin.models.small import small_cnn
 from undermargin.models.vgg import vgg
 from undermargin.models.wide_resnet import wide_resnet
 
@@ -25,8 +26,15 @@ class MakeNetwork(Protocol):
         """A network with fresh weights, for images of this side in pixels."""
 
 
+def small(num_outputs: int, *, channels: int = 1, side: int = 8, width: int = 32) -> nn.Module:  # noqa: ARG001
+    """For images of a few pixels, of any side."""
+    return small_cnn(num_outputs, channels=channels, width=width)
+
+
 NETWORKS: Mapping[str, MakeNetwork] = MappingProxyType(
     {
+        "resnet8": partial(small_resnet, depth=8),
+        "resnet14": partial(small_resnet, depth=14),
         "resnet20": partial(small_resnet, depth=20),
         "resnet32": partial(small_resnet, depth=32),
         "resnet44": partial(small_resnet, depth=44),
@@ -35,9 +43,13 @@ NETWORKS: Mapping[str, MakeNetwork] = MappingProxyType(
         "resnet18": partial(photo_resnet, depth=18),
         "resnet34": partial(photo_resnet, depth=34),
         "resnet50": partial(photo_resnet, depth=50),
+        "densenet22": partial(densenet, depth=22),
+        "densenet28": partial(densenet, depth=28),
         "densenet40": partial(densenet, depth=40),
         "densenet64": partial(densenet, depth=64),
         "densenet100": partial(densenet, depth=100),
+        "small": small,
+        "small-wide": partial(small, width=48),
         "lenet": lenet,
         "lenet-cifar": lenet_cifar,
         "vgg11": partial(vgg, depth=11),

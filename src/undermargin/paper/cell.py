@@ -55,7 +55,8 @@ class Cell:
         """A short name of what the two folds of AUM depend on: cells that share it share those trainings."""
         words = self.settings()
         study = {name: value for name, value in words["study"].items() if name not in ("num_trials", "num_test")}
-        return _digest([words[name] for name in ("preset", "data", "noise", "rate", "seed")] + [study])
+        named = [words[name] for name in ("preset", "data", "noise", "rate", "seed")]
+        return _digest([*named, study, self.option("is_whole", False)])
 
     def __str__(self) -> str:
         noise = "as it is" if self.noise == "none" else f"{self.noise} {self.rate:.0%}"

@@ -71,7 +71,7 @@ LENET = Study(
 )
 SMOKE = Study(
     data="digits",
-    model="lenet-digits",
+    model="small",
     budget=Budget(epochs=2, batch_size=32, learning_rate=0.05, drops=(0.5,)),
     fold_batch_size=32,
     num_trials=1,

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 from undermargin.cutoffs import Cutoff
-from undermargin.folds import Procedure, folds
+from undermargin.folds import Fold, Procedure, folds
 from undermargin.identify import identify
 from undermargin.recipes.fitted import Fitted
 from undermargin.recipes.lesson import Lesson, trained_without
@@ -18,6 +18,7 @@ class Aum:
     procedure: Procedure = Procedure.paper
     cutoff: str | Cutoff = "paper"
     batch_size: int = 64  # of the two folds: small batches learn less by heart; the last training has its own
+    is_whole: bool = False  # train the folds to the end, past the drops of the learning rate, as nobody should
 
     def fit(self, lesson: Lesson) -> Fitted:
         """Two trainings with threshold samples, before any drop of the learning rate; then one without the flagged."""
@@ -27,7 +28,7 @@ class Aum:
         """What the two trainings leave: of every score a run for every fold."""
         labels = lesson.labels[lesson.rows]
         runs: dict[str, list[Run]] = {name: [] for name in scores}
-        for fold in folds(labels, lesson.num_classes, seed=lesson.seed, procedure=self.procedure):
+        for fold in self.folds(lesson):
             worn = lesson.labels.copy()
             worn[lesson.rows] = fold.labels
             watching = replace(
@@ -45,11 +46,17 @@ class Aum:
                 runs[name].append(run)
         return runs
 
+    def folds(self, lesson: Lesson) -> list[Fold]:
+        """Who wears the extra label in each of the two trainings."""
+        labels = lesson.labels[lesson.rows]
+        return folds(labels, lesson.num_classes, seed=lesson.seed, procedure=self.procedure)
+
     def budget(self, budget: Budget) -> Budget:
         """That of a fold: as a whole training, until the learning rate drops first.
 
         >>> Aum().budget(Budget(300, 256, drops=(0.5, 0.75))).epochs
         150
         """
+        budget = replace(budget, batch_size=min(self.batch_size, budget.batch_size))
         epochs = int(min(budget.drops, default=1) * budget.epochs)
-        return replace(budget, epochs=epochs, batch_size=min(self.batch_size, budget.batch_size), drops=())
+        return budget if self.is_whole else replace(budget, epochs=epochs, drops=())

@@ -50,6 +50,19 @@ class Chosen:
         return self.files.read(self.rows[index])
 
 
+class Joined:
+    """The images of one set and, behind them, those of another."""
+
+    def __init__(self, first: Files, second: Files) -> None:
+        self.first, self.second = first, second
+        self.ids = [*first.ids, *second.ids]
+
+    def read(self, index: int) -> bytes:
+        """The file of one image."""
+        behind = index - len(self.first.ids)
+        return self.first.read(index) if behind < 0 else self.second.read(behind)
+
+
 @dataclass(frozen=True, eq=False)
 class OfficialSet:
     """A part of a data set. `images`: uint8 (samples, height, width, channels), or `Files` where they are many."""
