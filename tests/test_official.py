@@ -3,6 +3,7 @@
 import gzip
 import os
 import struct
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -106,6 +107,12 @@ def test_a_missing_data_set_says_where_to_get_it_and_where_to_put_it(tmp_path, n
     with pytest.raises(InputError, match=rf"{name} is not in .*get it from http.* and put it at {tmp_path}"):
         official.load(name, tmp_path)
     assert official.found(tmp_path)[name] == official.Found(None, {})
+
+
+def test_every_data_set_is_on_the_page_about_them():
+    page = (Path(__file__).parent.parent / "docs" / "official-data.md").read_text()
+    named = {name for row in page.split("\n") if row.startswith("| ") for name in row.split(" | ")[0][2:].split(", ")}
+    assert named - {"name", "---"} == set(official.OFFICIAL)
 
 
 def test_unknown_names_splits_and_columns_are_refused_with_the_choice(tmp_path):
