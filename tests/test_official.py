@@ -36,6 +36,7 @@ def test_mnist_in_every_place_packed_or_not(tmp_path, place, packed):
     train = official.load("mnist", tmp_path / "root", check=False)
     assert train.images.shape == (4, 28, 28, 1)
     assert train.images.dtype == np.uint8
+    assert train.images.flags.writeable  # torch warns otherwise
     assert train.images[:, 2, 5, 0].tolist() == train.labels.tolist() == [3, 1, 4, 1]
     assert train.class_names[3] == "3"
     assert official.load("mnist", tmp_path / "root", "test", check=False).labels.tolist() == [5, 9]
