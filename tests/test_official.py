@@ -3,6 +3,7 @@
 import gzip
 import os
 import struct
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -35,6 +36,7 @@ def test_mnist_in_every_place_packed_or_not(tmp_path, place, packed):
     train = official.load("mnist", tmp_path / "root", check=False)
     assert train.images.shape == (4, 28, 28, 1)
     assert train.images.dtype == np.uint8
+    assert train.images.flags.writeable  # torch warns otherwise
     assert train.images[:, 2, 5, 0].tolist() == train.labels.tolist() == [3, 1, 4, 1]
     assert train.class_names[3] == "3"
     assert official.load("mnist", tmp_path / "root", "test", check=False).labels.tolist() == [5, 9]
@@ -106,6 +108,12 @@ def test_a_missing_data_set_says_where_to_get_it_and_where_to_put_it(tmp_path, n
     with pytest.raises(InputError, match=rf"{name} is not in .*get it from http.* and put it at {tmp_path}"):
         official.load(name, tmp_path)
     assert official.found(tmp_path)[name] == official.Found(None, {})
+
+
+def test_every_data_set_is_on_the_page_about_them():
+    page = (Path(__file__).parent.parent / "docs" / "official-data.md").read_text()
+    named = {name for row in page.split("\n") if row.startswith("| ") for name in row.split(" | ")[0][2:].split(", ")}
+    assert named - {"name", "---"} == set(official.OFFICIAL)
 
 
 def test_unknown_names_splits_and_columns_are_refused_with_the_choice(tmp_path):

@@ -80,6 +80,7 @@ def check_cifar10(root):
     train = official.load("cifar10", root, check=False)
     assert train.labels.tolist() == [1, 0, 2, 1, 3, 2, 4, 3, 5, 4]
     assert train.images.shape == (10, 32, 32, 3)
+    assert train.images.flags.writeable
     assert train.images[:, 1, 2].tolist() == [[10 + label, 100, 200] for label in train.labels]
     assert train.class_names[9] == "truck"
     assert official.load("cifar10", root, "test", check=False).labels.tolist() == [9]

@@ -104,7 +104,7 @@ def read_idx(data: bytes, magic: int, path: Path) -> Bytes:
             f"{path} has {max(0, num_values):,} bytes of values, its header says {' x '.join(map(str, shape))}; "
             "was it cut off?"
         )
-    return np.frombuffer(data, np.uint8, offset=start).reshape(shape)
+    return np.frombuffer(data, np.uint8, offset=start).reshape(shape).copy()  # torch wants arrays it may write to
 
 
 def count_idx(folder: Path) -> dict[str, int]:
