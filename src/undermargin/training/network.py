@@ -21,6 +21,7 @@ Augment = Callable[[tuple[Tensor, ...], torch.Generator], tuple[Tensor, ...]]
 
 OPTIMIZER = "optimizer."  # prefix of the optimizer's tensors in a checkpoint
 MODEL = "model."
+SCALER = "scaler."  # of the gradients, with fp16
 PREDICTED_TOGETHER = 1024
 BATCHES_AHEAD = 2  # that are read from disk while others are trained on
 
@@ -62,6 +63,8 @@ class Training:
         self.network = model  # the bare one; `model` may be wrapped for several processes
         self.accelerator.free_memory()  # it would hold on to every network it has ever seen
         self.model, self.optimizer = self.accelerator.prepare(model, _optimizer(model, budget))
+        if self.accelerator.scaler is not None:  # as if no other training had gone before
+            self.accelerator.scaler.load_state_dict(torch.amp.GradScaler(self.device.type).state_dict())
 
     def run_epoch(self, epoch: int, observe: Observe | None = None) -> None:
         """Show every sample once; `observe(logits, labels, indices)` sees every step."""
@@ -122,6 +125,8 @@ class Training:
         """Everything that training has changed, by name."""
         model = {MODEL + name: value for name, value in _untied(self.network.state_dict()).items()}
         state = self.optimizer.state_dict()["state"]
+        scaler = self.accelerator.scaler.state_dict() if self.accelerator.scaler is not None else {}
+        model |= {SCALER + name: torch.tensor(value) for name, value in scaler.items()}
         return model | {
             f"{OPTIMIZER}{number}.{name}": torch.as_tensor(value)
             for number, values in state.items()
@@ -133,6 +138,9 @@ class Training:
         """Take over what `tensors` gave."""
         model = {name.removeprefix(MODEL): value for name, value in tensors.items() if name.startswith(MODEL)}
         self.network.load_state_dict(model)
+        scaler = {name.removeprefix(SCALER): value.item() for name, value in tensors.items() if name.startswith(SCALER)}
+        if self.accelerator.scaler is not None and scaler:
+            self.accelerator.scaler.load_state_dict(scaler)
         state: dict[int, dict[str, Tensor]] = {}
         for name, value in tensors.items():
             if name.startswith(OPTIMIZER):
