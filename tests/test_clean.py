@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from tests.scans import make_scan
+from tests.scan_folders import make_scan
 from undermargin.clean import Cleaning
 from undermargin.clean.csv_rows import write_csv
 from undermargin.clean.edit import Edit

@@ -7,13 +7,11 @@ import numpy as np
 import numpy.typing as npt
 
 from undermargin.cutoffs import Cutoff, by_percentile, choose, find
-from undermargin.cutoffs.percentile import percentile_interval
+from undermargin.cutoffs.percentile import FEW_THRESHOLD_SAMPLES, percentile_interval
 from undermargin.errors import IdentifyError
 from undermargin.folds import Procedure
 from undermargin.run import Run
 from undermargin.verdicts import FLAGGED, KEPT, UNJUDGED, Verdicts
-
-FEW_THRESHOLD_SAMPLES = 200  # a 99th percentile of fewer is hardly more than their maximum
 
 
 def identify(
