@@ -431,13 +431,14 @@ def test_a_line_of_the_log_that_was_cut_off_does_no_harm(blobs, tmp_path):
 
 def test_a_checkpoint_remembers_how_gradients_are_scaled_and_another_training_does_not(monkeypatch):
     """With fp16, which needs a GPU; here with a scaler put in by hand."""
-    monkeypatch.setattr(accelerator(), "scaler", torch.amp.GradScaler("cpu"))
+    scaler = torch.amp.GradScaler("cpu")
+    monkeypatch.setattr(accelerator("no"), "scaler", scaler)
     labels = np.array([0, 1] * 4)
     chosen = NetworkPlan("linear", lambda outputs: torch.nn.Linear(2, outputs), (torch.ones(8, 2),), Budget(1, 4))
     first = chosen.start(labels, 2, seed=0, budget=chosen.budget)
-    accelerator().scaler.load_state_dict(accelerator().scaler.state_dict() | {"scale": 128.0})
+    scaler.load_state_dict(scaler.state_dict() | {"scale": 128.0})
     saved = first.tensors()
     again = chosen.start(labels, 2, seed=0, budget=chosen.budget)
-    assert accelerator().scaler.get_scale() == 65536  # torch's own beginning
+    assert scaler.get_scale() == 65536  # torch's own beginning
     again.load(saved)
-    assert accelerator().scaler.get_scale() == 128
+    assert scaler.get_scale() == 128

@@ -11,7 +11,7 @@ def retrain(
     test: Annotated[Path | None, typer.Option(help="A test set of the same kind.")] = None,
     test_where: Annotated[str | None, typer.Option(help="Only its rows with COLUMN=VALUE.")] = None,
     holdout: Annotated[float | None, typer.Option(help="Without a test set: a share of the data to hold out.")] = None,
-    model: Annotated[str | None, typer.Option(help="What is trained; what the scan trained.")] = None,
+    model: Annotated[str | None, typer.Option(help="Train another one than the scan did.")] = None,
     seeds: Annotated[int, typer.Option(min=1, help="How many trainings of each.")] = 3,
     epochs: Annotated[int | None, typer.Option(min=1, help="Of each training; chosen from the data's size.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
