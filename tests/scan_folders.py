@@ -10,17 +10,46 @@ from undermargin import Run, identify, roots
 from undermargin.data.samples import Reading
 from undermargin.data.source import load
 from undermargin.folder import Folder
+from undermargin.verdicts import FLAGGED, KEPT, Verdicts
 
 COLOURS = ((200, 30, 30), (30, 150, 30), (30, 30, 200))
 
 
+def make_scan(source, out, *, flagged, **reading):
+    """A scan with verdicts by hand: flagged samples look like the next class, the first one most of all."""
+    samples = load(source, Reading(**reading))
+    size = len(samples)
+    codes = np.full(size, KEPT, np.int8)
+    codes[list(flagged)] = FLAGGED
+    scores = np.ones(size)
+    scores[list(flagged)] = np.linspace(-2, -1, len(flagged))
+    verdicts = Verdicts(
+        codes=codes,
+        scores=scores,
+        excess=scores,
+        judged_by=np.full(size, 2, np.int16),
+        labels=samples.labels,
+        ids=samples.ids,
+        class_names=samples.class_names,
+        suggested_labels=np.where(codes == FLAGGED, (samples.labels + 1) % samples.num_classes, samples.labels),
+        suggestion_confidence=np.full(size, 0.75),
+    )
+    folder = _claimed(out, samples)
+    if samples.skipped:
+        rows = ["id,reason", *(f"{name},{reason}" for name, reason in samples.skipped)]
+        (folder / "skipped.csv").write_text("\n".join(rows))
+    folder.save_verdicts(verdicts)
+    folder.write_manifest()
+    return folder
+
+
 def finish(out, source, wrong=(), **reading):
-    """A scan's folder of a real source, in which these samples score low and look like the next class."""
+    """A scan with runs by hand, judged as runs are: these samples score low and look like the next class."""
     samples = load(source, Reading(**reading))
     rng = np.random.default_rng(0)
     num_samples, num_classes = len(samples), samples.num_classes
     is_wrong = np.isin(np.arange(num_samples), wrong)
-    folder, runs = Folder(out), []
+    folder, runs = _claimed(out, samples), []
     for number in (0, 1):
         is_threshold = (np.arange(num_samples) % 8 == 2 * number + 1) & ~is_wrong
         scores = np.where(is_wrong, -6.0, np.where(is_threshold, -3.0, 3.0)) + rng.uniform(-1, 1, num_samples)
@@ -36,11 +65,19 @@ def finish(out, source, wrong=(), **reading):
         )
         run.save(folder.fold(number) / "scores.parquet")
         runs.append(run)
+    folder.save_verdicts(identify(runs), seconds=1.5, samples_per_second=100)
+    return folder
+
+
+def _claimed(out, samples):
+    """A folder that says what was asked, and may show its data."""
+    folder = Folder(out)
+    folder.path.mkdir(parents=True)
     config = {
         "source": samples.found,
         "kind": samples.kind,
         "class_names": samples.class_names,
-        "fingerprint": "0123",
+        "fingerprint": samples.fingerprint(),
         "model": "a network",
         "budget": {"epochs": 5, "drops": ()},
         "procedure": {"percentile": 99.0, "is_strict": False},
@@ -49,7 +86,6 @@ def finish(out, source, wrong=(), **reading):
         "num_threads": 1,
     }
     folder.write_json("config.json", config)
-    folder.save_verdicts(identify(runs), seconds=1.5, samples_per_second=100)
     if "path" in samples.found:
         roots.confirm(folder.path, samples.found["path"])
     return folder

@@ -17,13 +17,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from tests.scans import make_scan
+from tests.scan_folders import make_scan
 from undermargin.clean import Cleaning
 from undermargin.clean.csv_rows import write_csv
 from undermargin.clean.edit import Edit
 from undermargin.clean.json_lines import write_json_lines
 from undermargin.decisions import Change, Decision
-from undermargin.errors import InputError
+from undermargin.errors import FolderError, InputError
 
 
 def decide(folder, **actions):
@@ -372,3 +372,36 @@ def test_the_command_says_what_it_did(photos, tmp_path):
     assert subprocess.run(words, capture_output=True, timeout=60).returncode == 2
     done = subprocess.run([*words, "--to", str(tmp_path / "out")], capture_output=True, text=True, timeout=60)
     assert "5 of 6 samples stay: 1 were dropped, 0 relabeled" in done.stdout
+
+
+def test_a_csv_with_semicolons_is_cleaned_with_semicolons(tmp_path):
+    (tmp_path / "d.csv").write_text("label;n\na;0,5\nb;1,5\na;2,5\nb;4,5\n")
+    folder = make_scan(tmp_path / "d.csv", tmp_path / "scan", flagged=[1, 2])
+    decide(folder, s2=("relabel", "b"))
+    clean(folder, tmp_path / "out.csv")
+    assert (tmp_path / "out.csv").read_text() == "label;n\na;0,5\nb;2,5\nb;4,5\n"
+
+
+def test_flagged_samples_that_look_like_no_other_class_are_dropped_and_counted(rows, tmp_path):
+    verdicts = rows.verdicts()
+    suggested = verdicts.suggested_labels.copy()
+    suggested[1] = -1
+    rows.save_verdicts(replace(verdicts, suggested_labels=suggested))
+    manifest = clean(rows, tmp_path / "out.csv", flagged="relabel")
+    assert manifest["num_without_suggestion"] == 1
+    assert [(row["index"], row["action"], row["why"]) for row in manifest["changes"]] == [
+        (1, "drop", "verdict: flagged, and no other label to suggest"),
+        (2, "relabel", "verdict: flagged"),
+    ]
+    words = [sys.executable, "-m", "undermargin", "clean", str(rows.path), "--flagged", "relabel", "--dry-run"]
+    assert "1 of the dropped samples look" in subprocess.run(words, capture_output=True, text=True).stdout
+
+
+def test_data_that_a_strangers_folder_names_are_read_only_when_the_user_names_them_too(rows, tmp_path):
+    stranger = rows.path.rename(tmp_path / "from elsewhere")
+    assert Cleaning.of(stranger).summary()["num_dropped"] == 2  # looks at the verdicts alone
+    with pytest.raises(FolderError, match="was not scanned here, and names .*d.csv as its data"):
+        Cleaning.of(stranger).write(tmp_path / "out.csv")
+    assert not (tmp_path / "out.csv").exists()
+    Cleaning.of(stranger, data=tmp_path / "d.csv").write(tmp_path / "out.csv")
+    assert (tmp_path / "out.csv").exists()

@@ -84,7 +84,7 @@ def test_identify_judges_a_scan_again_without_training(scan):
     assert strict["num_flagged"] < summary["num_flagged"]
     by_hand = json.loads(undermargin("identify", str(out), "--cutoff", "-1000", "--json").stdout)
     assert by_hand["num_flagged"] == 0
-    text = undermargin("identify", str(out)).stdout
+    text = undermargin("identify", str(out), "--cutoff", "auto").stdout
     assert f"{summary['num_flagged']} of {summary['num_samples']}" in text
     assert "look like" in text
 

@@ -5,7 +5,7 @@ from scipy import stats
 from undermargin import Run
 from undermargin.cutoffs import CUTOFFS, choose, find
 from undermargin.cutoffs.mixtures import beta_boundary, fit_betas, gaussian_boundary
-from undermargin.cutoffs.percentile import percentile, percentile_interval
+from undermargin.cutoffs.percentile import normal_percentile, percentile, percentile_interval
 from undermargin.errors import IdentifyError
 
 
@@ -119,3 +119,45 @@ def test_cutoffs_are_chosen_by_name_number_or_as_they_are():
         choose("papr")
     with pytest.raises(IdentifyError, match="does not use them"):
         choose("gaussian", share=95)
+
+
+def judged_and_threshold(judged, threshold, num_classes=3):
+    """A run of judged samples, then threshold samples."""
+    scores = np.concatenate([judged, threshold])
+    is_threshold = np.arange(len(scores)) >= len(judged)
+    return Run(scores, is_threshold, labels=np.arange(len(scores)) % num_classes)
+
+
+def test_auto_is_the_lower_of_percentile_and_gaussians_and_says_which(rng):
+    apart = two_groups(rng)
+    above = judged_and_threshold(apart, np.full(1000, 20.0))
+    assert find(CUTOFFS["auto"], above) == gaussian_boundary(above)
+    assert CUTOFFS["auto"].explain(above).startswith("the boundary between two Gaussians is the strictest")
+    below = judged_and_threshold(apart, np.full(1000, -20.0))
+    assert find(CUTOFFS["auto"], below) == -20
+    assert CUTOFFS["auto"].explain(below).startswith("the paper's percentile is the strictest")
+
+
+def test_with_two_classes_auto_looks_at_the_gaussians_alone(rng):
+    run = judged_and_threshold(two_groups(rng), np.full(1000, -20.0), num_classes=2)
+    assert find(CUTOFFS["auto"], run) == gaussian_boundary(run)
+
+
+def test_of_few_threshold_samples_unlucky_ones_do_not_carry_autos_cutoff_away(rng):
+    clean = rng.normal(10, 1, 1000)
+    # by hand: 98 scores of -1 and 1, two of 7; mean .14, mean square (98 + 2 * 49) / 100 = 1.96, deviation 1.3930
+    scores = np.array([-1.0, 1.0] * 49 + [7.0, 7.0])
+    few = judged_and_threshold(clean, scores)
+    assert percentile(few) == 7
+    assert normal_percentile(few) == pytest.approx(0.14 + stats.norm.ppf(0.99) * np.sqrt(1.96 - 0.14**2))
+    assert find(CUTOFFS["auto"], few) == normal_percentile(few)
+    assert "mean and deviation of few threshold samples" in CUTOFFS["auto"].explain(few)
+    assert find(CUTOFFS["paper"], few) == 7  # the paper's own rule stays what it is
+    many = judged_and_threshold(clean, np.tile(scores, 2))  # of 200 the percentile is trusted
+    assert find(CUTOFFS["auto"], many) == 7
+
+
+def test_the_percentile_by_mean_and_deviation_varies_half_as_much_with_few_samples(rng):
+    draws = [Run(rng.normal(size=130), np.ones(130, bool)) for _ in range(300)]
+    by_order, by_moments = (np.std([rule(run) for run in draws]) for rule in (percentile, normal_percentile))
+    assert by_moments < 0.65 * by_order

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from tests.scans import make_scan
+from tests.scan_folders import make_scan
 from undermargin.decisions import Change, Decision, Decisions
 from undermargin.errors import FolderError, InputError
 from undermargin.review.sheet import exchange

@@ -80,12 +80,13 @@ def test_what_people_decided_overrules_the_verdicts(images, tmp_path):
     decisions = {3: Decided("keep"), 21: Decided("relabel", "cat"), 40: Decided("drop"), 0: Decided("drop")}
     export(images, "parquet", tmp_path / "out", decisions=decisions)
     rows = pd.read_parquet(tmp_path / "out").set_index("index")
-    told = rows.loc[[3, 21, 40, 0, 5], ["verdict", "suggested_label", "decision"]].to_numpy().tolist()
+    told = rows.loc[[3, 21, 40, 0, 5], ["verdict", "suggested_label", "decision"]]
+    told = told.astype(object).where(told.notna(), None).to_numpy().tolist()
     assert told[:4] == [
         ["kept", "cat", "keep"],
         ["flagged", "cat", "relabel"],
         ["flagged", "cat", "drop"],  # an eel that looks like the class behind it
-        ["flagged", "cat", "drop"],
+        ["flagged", None, "drop"],  # a cat that looks like a cat
     ]
     assert told[4][0] == "kept"
     assert pd.isna(told[4][2])

@@ -27,11 +27,11 @@ def test_sizes_of_the_threshold_sets(num_samples, num_classes, paper, reference,
 def test_each_difference_between_paper_and_authors_code_is_a_named_field():
     assert Procedure.paper == Procedure(
         threshold_size="outputs", max_threshold_share=1.0, is_balanced=False, skip_epochs=0, percentile=99,
-        is_strict=False, removal="drop", shares_seed=False, epochs=150,
+        is_strict=False, shares_seed=False, epochs=150,
     )  # fmt: skip
     assert Procedure.reference == Procedure(
         threshold_size="classes", max_threshold_share=1.0, is_balanced=False, skip_epochs=1, percentile=99,
-        is_strict=True, removal="weight", shares_seed=True, epochs=150,
+        is_strict=True, shares_seed=True, epochs=150,
     )  # fmt: skip
 
 

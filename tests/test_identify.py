@@ -43,6 +43,12 @@ def test_a_sample_without_a_score_is_unjudged_and_the_notes_say_so(run):
     assert any("1 of 3 samples were never observed" in note for note in verdicts.summary()["notes"])
 
 
+def test_samples_that_were_left_out_by_intention_are_not_wondered_about(run):
+    both = run([np.nan, np.nan, 3.0, 1.0], threshold=[3])
+    assert not any("never observed" in note for note in identify(both, left_out=[0, 1]).summary()["notes"])
+    assert any("1 of 4 samples were never" in note for note in identify(both, left_out=[0]).summary()["notes"])
+
+
 def test_few_threshold_samples_are_noted(run):
     assert any("only 1 threshold samples" in note for note in identify(run([1, 2], threshold=[0])).summary()["notes"])
 
@@ -100,8 +106,14 @@ def test_suggestions_are_the_strongest_rival_where_flagged_and_the_label_elsewhe
         suggestion_confidence=[0.9, 0.1, 0.0, 0.5],
     )
     verdicts = identify(run)
-    assert verdicts.suggested_labels.tolist()[:3] == [1, 1, 2]
-    assert verdicts.suggestion_confidence.tolist()[:3] == pytest.approx([0.9, 0.9, 1.0])
+    assert verdicts.suggested_labels.tolist()[:3] == [1, 1, -1]  # the last is flagged, and nobody ever beat it
+    assert verdicts.suggestion_confidence.tolist()[:3] == pytest.approx([0.9, 0.9, 0.0])
+    assert verdicts.to_pandas().set_index("index")["suggested_label"].isna().sort_index().tolist() == [
+        False,
+        False,
+        True,
+        False,
+    ]
     confusion = {"label": "ant", "suggested_label": "bee", "num_samples": 1}
     assert verdicts.summary()["confusions"] == [confusion]
 

@@ -1,10 +1,12 @@
 """Does cleaning help? The same number of iterations on all samples, on the cleaned, and on as many by lot."""
 
 import json
+import shutil
 
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from sklearn.datasets import make_blobs
 from typer.testing import CliRunner
 
@@ -136,12 +138,15 @@ def test_decisions_are_trusted_when_the_same_data_are_scanned_again(clouds, tmp_
     assert again.labels[flagged[1]] == labels[flagged[1]]  # as the data set has it
     assert again.suggested_labels[flagged[1]] == int(other)
     assert again.judged_by[flagged[2]] == 0  # it was left out of the training
+    assert again.suggested_labels[flagged[2]] == -1
+    assert not any("never observed" in note for note in again.summary()["notes"])
     cleaned = Cleaning.of(tmp_path / "second", flagged="keep").changes
     assert cleaned.new_labels[flagged[1]] == int(other)
     assert cleaned.is_dropped.nonzero()[0].tolist() == [flagged[2]]
     CliRunner().invoke(app, ["identify", str(tmp_path / "second"), "--cutoff", "gaussian"])
     judged = Folder.open(tmp_path / "second").verdicts()
     assert [judged[index] for index in flagged] == ["kept", "kept", "flagged"]
+    assert not any("never observed" in note for note in judged.summary()["notes"])
     with pytest.raises(FolderError, match="another trusted"):
         scan(folder / "train.npz", tmp_path / "second", epochs=3)
     with pytest.raises(FolderError, match="decisions about other data"):
@@ -157,3 +162,27 @@ def test_retraining_puts_decisions_before_verdicts(clouds, tmp_path):
     decisions.close()
     result = evaluate(tmp_path / "scan", test=folder / "test.npz", seeds=1, epochs=2)
     assert result["errors"]["cleaned"] == result["errors"]["standard"]  # nothing is removed any more
+
+
+def test_retraining_trains_what_the_scan_trained_unless_another_model_is_named(clouds, tmp_path):
+    scan(clouds[0] / "train.npz", tmp_path / "scan", epochs=2, model="linear")
+    settings = {"holdout": 0.2, "seeds": 1, "epochs": 1}
+    assert evaluate(tmp_path / "scan", **settings)["model"] == "a linear classifier"
+    assert evaluate(tmp_path / "scan", model="network", **settings)["model"] == "one hidden layer"
+
+
+def test_a_network_of_ones_own_is_not_in_the_folder_and_must_be_given_again(clouds, tmp_path):
+    def narrow(num_outputs):
+        return torch.nn.Linear(6, num_outputs)
+
+    scan(clouds[0] / "train.npz", tmp_path / "scan", epochs=2, model=narrow)
+    with pytest.raises(InputError, match="which is not in the folder; name a model with --model"):
+        evaluate(tmp_path / "scan", holdout=0.2)
+    result = evaluate(tmp_path / "scan", holdout=0.2, seeds=1, epochs=1, model=narrow)
+    assert result["model"].startswith("the user's own")
+
+
+def test_data_that_a_strangers_folder_names_are_not_trained_on(clouds, tmp_path):
+    shutil.copytree(clouds[0] / "scan", tmp_path / "from elsewhere")
+    with pytest.raises(FolderError, match="was not scanned here, and names .*train.npz"):
+        evaluate(tmp_path / "from elsewhere", holdout=0.2)

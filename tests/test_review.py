@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 from tests.browsing import Server, serving
-from tests.scans import make_scan
+from tests.scan_folders import make_scan
 from undermargin import roots
 from undermargin.decisions import Decision, Entry
 from undermargin.review.gate import is_own_host

@@ -5,7 +5,7 @@ import pytest
 from PIL import Image
 
 from tests.browsing import ARGUMENTS, BROWSER, Server, serving
-from tests.scans import make_scan
+from tests.scan_folders import make_scan
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 pytestmark = pytest.mark.skipif(BROWSER is None, reason="no chromium on this machine; apt-get install chromium")

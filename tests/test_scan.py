@@ -11,8 +11,10 @@ import pandas as pd
 import pytest
 import torch
 from sklearn.datasets import load_digits, make_blobs
+from typer.testing import CliRunner
 
 from undermargin import Verdicts, metrics, noise, scan
+from undermargin.cli import app
 from undermargin.errors import FolderError, IdentifyError
 from undermargin.folder import Folder
 from undermargin.models.resnet import ResNet
@@ -40,7 +42,7 @@ def test_what_a_scan_leaves_in_its_folder(blobs, tmp_path):
     names = {str(path.relative_to(folder.path)) for path in folder.path.rglob("*") if path.is_file()}
     fold = {"scores.parquet", "checkpoint.safetensors", "log.jsonl"}
     assert names == {
-        ".lock", "config.json", "manifest.json", "summary.json", "verdicts.parquet", "verdicts.csv",
+        ".lock", "clock.json", "config.json", "manifest.json", "summary.json", "verdicts.parquet", "verdicts.csv",
         *(f"fold{number}/{name}" for number in (0, 1) for name in fold),
     }  # fmt: skip
     assert folder.damaged() == []
@@ -227,3 +229,30 @@ def test_a_cutoff_that_does_not_exist_is_refused_before_the_training(blobs, tmp_
     with pytest.raises(IdentifyError, match="there is no cutoff 'nope'"):
         scan(blobs[:2], tmp_path / "scan", cutoff="nope", on_epoch=trained.append)
     assert trained == []
+
+
+def test_the_seconds_of_a_scan_are_those_of_all_its_starts(blobs, tmp_path):
+    def die(progress):
+        time.sleep(1.1)
+        if progress.epoch == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        scan(blobs[:2], tmp_path / "scan", epochs=2, on_epoch=die)
+    scan(blobs[:2], tmp_path / "scan", epochs=2)
+    assert Folder.open(tmp_path / "scan").read_json("summary.json")["seconds"] > 1.1
+    assert Folder.open(tmp_path / "scan").damaged() == []
+
+
+def test_reading_images_is_shown_unless_somebody_wants_it_quiet(tmp_path):
+    from PIL import Image
+
+    for name, colour in (("cat", "red"), ("dog", "blue")):
+        (tmp_path / "photos" / name).mkdir(parents=True)
+        for number in range(8):
+            Image.new("RGB", (32, 32), colour).save(tmp_path / "photos" / name / f"{number}.png")
+    words = ["scan", str(tmp_path / "photos"), "--epochs", "1"]
+    loud = CliRunner().invoke(app, [*words, "--out", str(tmp_path / "loud")])
+    assert "reading images: 16 of 16" in loud.stderr
+    for option in ("--quiet", "--json"):
+        assert CliRunner().invoke(app, [*words, "--out", str(tmp_path / option), option]).stderr == ""

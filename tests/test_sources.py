@@ -229,7 +229,7 @@ def test_rows_that_cannot_be_scanned_are_refused(frame, options, message):
         ("a.csv", b"", "cannot be read as CSV"),
         ("a.jsonl", b'{"x": 1}\n{oops', "cannot be read as JSON lines"),
         ("a.parquet", b"PAR1", "cannot be read as Parquet"),
-        ("a.npz", b"PK nonsense", "cannot be read as arrays"),
+        ("a.npz", b"PK nonsense", r"damaged or cut off \(not a zip archive"),
         ("a.npy", b"nonsense", "needs its labels beside it"),
         ("a.xlsx", b"", "is none of"),
     ],
@@ -267,14 +267,15 @@ def corrupted(data, rng):
     return bytes(data)
 
 
-@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet", ".npz", "folder"])
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet", ".npz", "compressed.npz", "folder"])
 def test_corrupted_inputs_end_in_one_line_or_a_skipped_file(suffix, tmp_path, photos):
     rng = np.random.default_rng(0)
     frame, buffer = pd.DataFrame(ROWS), io.BytesIO()
     if suffix == ".parquet":
         frame.to_parquet(buffer)
-    elif suffix == ".npz":
-        np.savez(buffer, x=np.arange(40.0).reshape(8, 5), y=[0, 1] * 4)
+    elif suffix.endswith(".npz"):
+        save = np.savez if suffix == ".npz" else np.savez_compressed
+        save(buffer, x=np.arange(40.0).reshape(8, 5), y=[0, 1] * 4)
     text = frame.to_csv(index=False) if suffix == ".csv" else frame.to_json(orient="records", lines=True)
     whole = picture() if suffix == "folder" else buffer.getvalue() or text.encode()
     for number in range(200):
@@ -330,3 +331,55 @@ def test_text_in_another_encoding_is_refused(tmp_path):
 def test_a_folder_called_like_an_image_is_passed_over(photos):
     (photos / "cat" / "album.png").mkdir()
     assert len(load(photos)) == 12
+
+
+def test_an_archive_of_python_objects_or_of_other_names_says_so_once(tmp_path):
+    np.savez(tmp_path / "a.npz", x=np.ones((4, 2)), y=np.array([{}, 1, 2, 3], dtype=object))
+    with pytest.raises(InputError, match="holds Python objects, which are never run"):
+        load(tmp_path / "a.npz")
+    np.savez(tmp_path / "b.npz", pixels=np.ones((4, 2)), y=[0, 1] * 2)
+    with pytest.raises(InputError, match="b.npz has the arrays pixels, y; expected one of x, images"):
+        load(tmp_path / "b.npz")
+
+
+def test_a_folder_of_several_splits_says_which_there_are_and_one_can_be_named(tmp_path):
+    one = datasets.Dataset.from_dict({"text": ["some words here"] * 4, "label": ["a", "b"] * 2})
+    both = datasets.DatasetDict({"train": one, "test": one})
+    both.save_to_disk(tmp_path / "both")
+    with pytest.raises(InputError, match="holds 2 splits: train, test; name one of them, such as .*both/train"):
+        load(tmp_path / "both")
+    assert len(load(tmp_path / "both" / "train")) == 4
+    with pytest.raises(InputError, match=r"2 splits: train, test; .* dataset\['train'\]"):
+        load(both)
+
+
+def test_of_a_folder_with_one_split_that_one_is_taken(tmp_path):
+    one = datasets.Dataset.from_dict({"text": ["some words here"] * 4, "label": ["a", "b"] * 2})
+    datasets.DatasetDict({"train": one}).save_to_disk(tmp_path / "data")
+    samples = load(tmp_path / "data")
+    assert samples.found["path"] == str(tmp_path / "data" / "train")
+
+
+@pytest.mark.parametrize(("sign", "name"), [(";", ";"), ("\t", "tab")])
+def test_a_csv_with_another_delimiter_is_read_and_it_is_said_so(tmp_path, sign, name):
+    rows = [["size, in m", "label"], ["0.5", "a"], ["1.5", "b"], ["2.5", "a"], ["4", "b"]]
+    (tmp_path / "d.csv").write_text("\n".join(sign.join(row) for row in rows))
+    samples = load(tmp_path / "d.csv")
+    assert samples.inputs.number_names == ["size, in m"]
+    assert f"delimiter: {name}" in samples.found["guessed"]
+
+
+def test_between_semicolons_a_comma_may_stand_in_a_number(tmp_path):
+    (tmp_path / "d.csv").write_text("size;label\n0,5;a\n1,5;b\n2,5;a\n4;b\n")
+    assert load(tmp_path / "d.csv").inputs.numbers[:, 0].tolist() == [0.5, 1.5, 2.5, 4]
+
+
+def test_semicolons_within_quotes_leave_a_comma_the_delimiter(tmp_path):
+    (tmp_path / "d.csv").write_text('"one;two;three;four",label\n1,a\n2,b\n7,a\n4,b\n')
+    assert load(tmp_path / "d.csv").inputs.number_names == ["one;two;three;four"]
+
+
+def test_how_many_images_were_read_is_told_up_to_the_last(photos):
+    told = []
+    load(photos, Reading(on_read=lambda done, total: told.append((done, total))))
+    assert told == [(12, 12)]

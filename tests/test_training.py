@@ -27,7 +27,7 @@ from undermargin.training.augmentation import Augmentation
 from undermargin.training.boosting import BoostingPlan
 from undermargin.training.engine import Budget
 from undermargin.training.fold import Task, train_fold
-from undermargin.training.network import NetworkPlan
+from undermargin.training.network import NetworkPlan, accelerator
 from undermargin.training.side_by_side import train_side_by_side
 from undermargin.training.stop import Stop, is_check
 from undermargin.trajectories import Trajectories
@@ -427,3 +427,18 @@ def test_a_line_of_the_log_that_was_cut_off_does_no_harm(blobs, tmp_path):
         file.write('{"epoch": 7, "sec')
     scan(blobs[:2], tmp_path / "scan", epochs=2)
     assert json.loads((tmp_path / "scan" / "summary.json").read_text())["epochs"] == [2, 2]
+
+
+def test_a_checkpoint_remembers_how_gradients_are_scaled_and_another_training_does_not(monkeypatch):
+    """With fp16, which needs a GPU; here with a scaler put in by hand."""
+    scaler = torch.amp.GradScaler("cpu")
+    monkeypatch.setattr(accelerator("no"), "scaler", scaler)
+    labels = np.array([0, 1] * 4)
+    chosen = NetworkPlan("linear", lambda outputs: torch.nn.Linear(2, outputs), (torch.ones(8, 2),), Budget(1, 4))
+    first = chosen.start(labels, 2, seed=0, budget=chosen.budget)
+    scaler.load_state_dict(scaler.state_dict() | {"scale": 128.0})
+    saved = first.tensors()
+    again = chosen.start(labels, 2, seed=0, budget=chosen.budget)
+    assert scaler.get_scale() == 65536  # torch's own beginning
+    again.load(saved)
+    assert scaler.get_scale() == 128

@@ -15,7 +15,7 @@ from undermargin.data.digits import NUM_CLASSES, Digits, load_digits
 from undermargin.errors import FolderError
 from undermargin.files import replacing
 from undermargin.folder import Folder
-from undermargin.folds import NUM_FOLDS, Procedure
+from undermargin.folds import NUM_FOLDS
 from undermargin.models.images import Normalised
 from undermargin.models.small import small_cnn
 from undermargin.retrain import retrain
@@ -80,14 +80,12 @@ def flip_and_scan(
     epochs: int = EPOCHS,
     advance: Callable[[str], None] = lambda stage: None,  # noqa: ARG005
 ) -> tuple[Labels, Verdicts]:
-    """The flipped labels and the verdicts of the paper's procedure on them."""
+    """The flipped labels and the verdicts of a scan of them."""
     labels = noise.uniform(digits.train_labels, rate, NUM_CLASSES, seed=seed)
     _write_data(folder, digits, labels)
     verdicts = scan(
         folder / DATA,
         folder.path,
-        procedure=Procedure.paper,
-        cutoff="paper",
         epochs=epochs,
         seed=seed,
         on_epoch=lambda progress: advance(f"fold {progress.fold}"),

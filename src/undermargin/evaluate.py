@@ -18,7 +18,7 @@ from undermargin.errors import FolderError, InputError
 from undermargin.folder import Folder
 from undermargin.retrain import retrain
 from undermargin.training.engine import Plan
-from undermargin.training.plan import plan
+from undermargin.training.plan import MakeModel, plan
 from undermargin.trust import Decided, relabeled
 from undermargin.verdicts import Verdicts
 
@@ -55,14 +55,16 @@ def evaluate(
     test: str | Path | None = None,
     test_where: str | None = None,
     holdout: float | None = None,
+    model: str | MakeModel | None = None,
     seeds: int = 3,
     epochs: int | None = None,
     on_training: Callable[[str, int], None] = lambda variant, seed: None,  # noqa: ARG005
 ) -> dict[str, Any]:
     """Test errors by variant and seed, and paired differences with an interval; also left in the scan's folder.
 
-    `test` is a data set of the same kind; or `holdout` is a share of the scanned one to set aside, whose labels are as
-    noisy as the others: then differences mean more than the errors themselves.
+    What is trained is what the scan trained, unless another `model` is named. `test` is a data set of the same kind;
+    or `holdout` is a share of the scanned one to set aside, whose labels are as noisy as the others: then differences
+    mean more than the errors themselves.
     """
     if (test is None) == (holdout is None):
         raise InputError("name a test set, or a share of the data to hold out: one of the two")
@@ -70,7 +72,7 @@ def evaluate(
         raise InputError(f"seeds is {seeds}, expected 1 or more")
     folder = Folder.open(scan)
     with folder.locked():  # now, not after hours of training
-        return _evaluate(folder, test, test_where, holdout, seeds, epochs, on_training)
+        return _evaluate(folder, test, test_where, holdout, model or _model(folder), seeds, epochs, on_training)
 
 
 def _evaluate(
@@ -78,6 +80,7 @@ def _evaluate(
     test: str | Path | None,
     test_where: str | None,
     holdout: float | None,
+    model: str | MakeModel | None,
     seeds: int,
     epochs: int | None,
     on_training: Callable[[str, int], None],
@@ -85,16 +88,28 @@ def _evaluate(
     verdicts, decided = folder.verdicts(), folder.decided()
     samples = _scanned(folder)
     joined = samples if test is None else join(samples, _test_set(test, test_where, folder))
-    chosen = plan(joined)
+    chosen = plan(joined, model=model)
     errors: dict[str, list[float]] = {"standard": [], "cleaned": [], "random": []}
     for seed in range(seeds):
         split = _split(joined, verdicts, decided, holdout, seed)
         for variant, (rows, labels) in split.variants(seed).items():
             on_training(variant, seed)
             errors[variant].append(_error(chosen, joined, rows, labels, split, epochs or chosen.budget.epochs, seed))
-    result = _result(errors, verdicts, decided, is_noisy=test is None)
+    result = {"model": chosen.model} | _result(errors, verdicts, decided, is_noisy=test is None)
     folder.write_json(RESULT, result)
     return result
+
+
+def _model(folder: Folder) -> str | None:
+    """The name of what the scan trained; None: chosen from the data."""
+    config = folder.read_json("config.json")
+    if config.get("is_own_model"):
+        raise InputError(
+            f"{folder.path} is a scan with {config['model']}, which is not in the folder; name a model with --model, "
+            "or pass your own to evaluate(model=...)"
+        )
+    name: str | None = config.get("model_name")
+    return name
 
 
 def _scanned(folder: Folder) -> Samples:
@@ -103,6 +118,7 @@ def _scanned(folder: Folder) -> Samples:
     source = config["source"]
     if "path" not in source:
         raise FolderError(f"{folder.path} is a scan of data in memory; there is no file to train on again")
+    folder.check_data(Path(source["path"]))
     samples = load(source["path"], _reading(source, source.get("where")))
     if samples.fingerprint() != config["fingerprint"]:
         raise FolderError(f"{source['path']} has changed since it was scanned; scan it again")
@@ -114,8 +130,8 @@ def _test_set(path: str | Path, where: str | None, folder: Folder) -> Samples:
 
 
 def _reading(source: Mapping[str, Any], where: str | None) -> Reading:
-    columns = {name: source.get(name) for name in ("label", "text", "image", "image_size")}
-    return Reading(**columns, where=where)
+    label, text, image = (source.get(name) for name in ("label", "text", "image"))
+    return Reading(label, text, image, where, source.get("image_size"))
 
 
 def _split(joined: Samples, verdicts: Verdicts, decided: Decided, holdout: float | None, seed: int) -> Split:

@@ -1,6 +1,6 @@
 """The scan folder: layout, lock, atomic writes, and a manifest written last.
 
-config.json  manifest.json  summary.json  verdicts.parquet  verdicts.csv
+config.json  manifest.json  summary.json  verdicts.parquet  verdicts.csv  clock.json
 fold0/scores.parquet  fold0/checkpoint.safetensors  fold0/log.jsonl  fold1/...
 decisions.sqlite, which people write in review
 """
@@ -144,12 +144,16 @@ class Folder:
     def confirmed_originals(self, verdicts: Verdicts) -> Originals:
         """The same, but only what this user scanned here or has agreed to: others may have written the folder."""
         originals = self.originals(verdicts)
-        if originals.path is not None and originals.is_there and not roots.is_confirmed(self.path, originals.path):
+        self.check_data(originals.path)
+        return originals
+
+    def check_data(self, path: Path | None) -> None:
+        """Refuse to read what is at a path that the folder names, unless this user scanned it here or has agreed."""
+        if path is not None and path.exists() and not roots.is_confirmed(self.path, path):
             raise FolderError(
-                f"{self.path} was not scanned here, and names {originals.path} as its data; agree to that once with "
+                f"{self.path} was not scanned here, and names {path} as its data; agree to that once with "
                 f"'undermargin review {self.path}'"
             )
-        return originals
 
     def decisions(self) -> Decisions:
         """What people decided about the scan's samples."""

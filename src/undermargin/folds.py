@@ -26,7 +26,6 @@ class Procedure:
     skip_epochs: int = 0  # at the start, not averaged
     percentile: float = 99.0  # of the threshold samples' scores
     is_strict: bool = False  # flagged below the cutoff only, not at it
-    removal: Literal["drop", "weight"] = "drop"  # drop the rows, or keep them with loss weight 0
     shares_seed: bool = False  # both folds start from the same weights and batch order
     epochs: int | None = None  # of each fold; None: chosen from the data, and fewer once the ranking has settled
 
@@ -41,9 +40,7 @@ class Procedure:
 
 
 Procedure.paper = Procedure(epochs=150)  # all before the first drop of the learning rate
-Procedure.reference = Procedure(
-    threshold_size="classes", skip_epochs=1, is_strict=True, removal="weight", shares_seed=True, epochs=150
-)
+Procedure.reference = Procedure(threshold_size="classes", skip_epochs=1, is_strict=True, shares_seed=True, epochs=150)
 # with two classes N / (c + 1) would turn a third of the data into threshold samples
 Procedure.default = Procedure(max_threshold_share=0.1, is_balanced=True)
 

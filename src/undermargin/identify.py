@@ -7,13 +7,11 @@ import numpy as np
 import numpy.typing as npt
 
 from undermargin.cutoffs import Cutoff, by_percentile, choose, find
-from undermargin.cutoffs.percentile import percentile_interval
+from undermargin.cutoffs.percentile import FEW_THRESHOLD_SAMPLES, percentile_interval
 from undermargin.errors import IdentifyError
 from undermargin.folds import Procedure
 from undermargin.run import Run
 from undermargin.verdicts import FLAGGED, KEPT, UNJUDGED, Verdicts
-
-FEW_THRESHOLD_SAMPLES = 200  # a 99th percentile of fewer is hardly more than their maximum
 
 
 def identify(
@@ -22,10 +20,12 @@ def identify(
     *,
     percentile: float | None = None,
     procedure: Procedure | None = None,
+    left_out: Sequence[int] = (),
 ) -> Verdicts:
     """Judge every sample from one or more runs of the same data set.
 
     `percentile` is another one of the threshold samples than the 99th; a `procedure` brings its own rule along.
+    `left_out` are samples that were not trained on by intention: nobody wonders that they were not observed.
 
     >>> accuses = Run(scores=[9, 0, 1, 9], is_threshold=[False, False, True, False])
     >>> acquits = Run(scores=[9, 9, 9, 1], is_threshold=[False, False, False, True])
@@ -67,7 +67,7 @@ def identify(
         class_names=first.class_names,
         suggested_labels=suggested,
         suggestion_confidence=confidence,
-        about=_about(runs, rule, str(name), values),
+        about=_about(runs, rule, str(name), values, left_out),
     )
 
 
@@ -92,7 +92,8 @@ def _suggestions(
 ) -> tuple[npt.NDArray[np.int64] | None, npt.NDArray[np.float64] | None]:
     """What each label should perhaps be, and how sure that is: the strongest rival where flagged, else the label.
 
-    The surest of the runs that judged a sample speaks; where they differ, its word is worth less.
+    A flagged sample that no class ever beat has no suggestion: -1. The surest of the runs that judged a sample speaks;
+    where they differ, its word is worth less.
     """
     able = [
         (run.judged, run.suggested_labels, run.suggestion_confidence)
@@ -109,11 +110,12 @@ def _suggestions(
     labels = runs[0].labels
     if labels is None:
         return rival, confidence
-    has_rival = is_flagged & (rival >= 0)
-    return np.where(has_rival, rival, labels), np.where(has_rival, confidence, 1 - confidence)
+    return np.where(is_flagged, rival, labels), np.where(is_flagged, confidence, 1 - confidence)
 
 
-def _about(runs: Sequence[Run], rule: Cutoff, name: str, values: Sequence[Any]) -> dict[str, Any]:
+def _about(
+    runs: Sequence[Run], rule: Cutoff, name: str, values: Sequence[Any], left_out: Sequence[int]
+) -> dict[str, Any]:
     """What the summary says of the cutoff."""
     about: dict[str, Any] = {
         "score": runs[0].score,
@@ -137,8 +139,9 @@ def _about(runs: Sequence[Run], rule: Cutoff, name: str, values: Sequence[Any]) 
             about["notes"].append(
                 f"only {min(counts)} threshold samples: their {share:g}th percentile is hardly more than their maximum"
             )
-    unobserved = int(np.all([np.isnan(run.scores) for run in runs], axis=0).sum())
-    if unobserved:
+    is_unobserved = np.all([np.isnan(run.scores) for run in runs], axis=0)
+    is_unobserved[list(left_out)] = False
+    if unobserved := int(is_unobserved.sum()):
         about["notes"].append(
             f"{unobserved} of {runs[0].num_samples} samples were never observed and stay unjudged; "
             "does the loader drop the last batch or subsample?"

@@ -5,7 +5,6 @@ verdicts: every epoch depends on the seed and its number alone, and finished fol
 """
 
 import csv
-import time
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
@@ -16,8 +15,9 @@ import pyarrow as pa
 
 from undermargin import ranks, roots
 from undermargin.cells import neutralise
+from undermargin.clock import Clock
 from undermargin.cutoffs import choose
-from undermargin.data.samples import Reading, Samples
+from undermargin.data.samples import OnRead, Reading, Samples
 from undermargin.data.source import load
 from undermargin.data.views import IndexedDataset, RelabeledDataset
 from undermargin.errors import InputError
@@ -33,12 +33,13 @@ from undermargin.training.fold import OnEpoch, Progress, Task, seconds_per_epoch
 from undermargin.training.network import NetworkPlan, accelerator
 from undermargin.training.plan import MakeModel, check_model, plan
 from undermargin.training.side_by_side import train_side_by_side
-from undermargin.trust import Decided, decisions_of, overruled, relabeled, trained_rows
+from undermargin.trust import Decided, decisions_of, dropped_by, overruled, relabeled, trained_rows
 from undermargin.verdicts import Verdicts
 
 __all__ = ["Job", "Outlook", "Progress", "scan"]
 
 SIDE_BY_SIDE = 2000  # images; fewer are done before a second process has started
+OWN_TRAINING = "the user's own training"
 PIXELS = "pixels.bin"  # where images go that do not fit into memory, while the scan lasts
 
 
@@ -84,6 +85,7 @@ def scan(
     decisions: str | Path | None = None,
     records: bool = False,
     train: Callable[[Job], None] | None = None,
+    on_read: OnRead = lambda done, total: None,  # noqa: ARG005
     on_start: Callable[[Outlook], None] = lambda outlook: None,  # noqa: ARG005
     on_epoch: OnEpoch = lambda progress: None,  # noqa: ARG005
 ) -> Verdicts:
@@ -95,27 +97,30 @@ def scan(
     same data: what people decided there is trusted, relabels are applied, dropped samples are left out of the training.
     `records` keeps every sample's margin at every epoch, four bytes each, for the report.
     """
-    started = time.perf_counter()
     choose(cutoff)  # one that does not exist is refused now, not after the training
     accelerator(precision)  # from here on, processes that torchrun started know of each other
     folder, is_main = Folder(out), ranks.rank() == 0
+    if not is_main:  # only one of several processes speaks
+        on_read, on_start = _nothing, _nothing
     with folder.locked() if is_main else nullcontext():
+        clock = Clock(folder / "clock.json")
         spill = folder / (PIXELS if ranks.num_ranks() == 1 else f"{ranks.rank()}.{PIXELS}")
-        reading = Reading(label, text, image, where, image_size or check_model(model), memory, spill)
+        reading = Reading(label, text, image, where, image_size or check_model(model), memory, spill, on_read)
         options = Options(procedure, cutoff, model, epochs, seed, jobs, precision, decisions, records)
         try:
             samples = load(source, reading)
-            verdicts, about = _judge(folder, samples, options, train, on_start if is_main else _nothing, on_epoch)
+            verdicts, about = _judge(folder, samples, options, train, on_start, clock.ticking(on_epoch))
         finally:
             spill.unlink(missing_ok=True)
         if is_main:
-            folder.save_verdicts(verdicts, **about, seconds=round(time.perf_counter() - started, 1))
+            clock.save()
+            folder.save_verdicts(verdicts, **about, seconds=round(clock.seconds, 1))
             folder.write_manifest()
     return verdicts
 
 
-def _nothing(outlook: Outlook) -> None:
-    """Only one of several processes speaks."""
+def _nothing(*_: Any) -> None:
+    """Say nothing."""
 
 
 def _judge(
@@ -132,8 +137,9 @@ def _judge(
     chosen = _with_epochs(plan(samples, model=options.model, precision=options.precision), options)
     jobs = _jobs(options, samples)
     if ranks.rank() == 0:
-        name = "the user's own training" if train else chosen.model
-        claim(folder, asked(samples, name, chosen.budget, options) | _trust(fingerprint, decided) | {"jobs": jobs})
+        name = OWN_TRAINING if train else chosen.model
+        is_own = {"is_own_model": train is not None or callable(options.model), "jobs": jobs}
+        claim(folder, asked(samples, name, chosen.budget, options) | _trust(fingerprint, decided) | is_own)
         _write_skipped(folder, samples)
         if "path" in samples.found:
             roots.confirm(folder.path, samples.found["path"])
@@ -153,7 +159,7 @@ def _judge(
             train_fold(chosen, task, on_epoch)
     ranks.wait()
     runs = [run or task.run() for run, task in zip(done, tasks, strict=True)]
-    verdicts = overruled(identify(runs, options.cutoff), decided, given)
+    verdicts = overruled(identify(runs, options.cutoff, left_out=dropped_by(decided)), decided, given)
     return verdicts, _about(folder, samples, chosen, runs, is_own=train is not None)
 
 
@@ -232,7 +238,7 @@ def _write_skipped(folder: Folder, samples: Samples) -> None:
 def _about(folder: Folder, samples: Samples, chosen: Plan, runs: list[Run], *, is_own: bool) -> dict[str, Any]:
     about: dict[str, Any] = {
         "kind": samples.kind,
-        "model": "the user's own training" if is_own else chosen.model,
+        "model": OWN_TRAINING if is_own else chosen.model,
         "num_skipped": len(samples.skipped),
     }
     if is_own:

@@ -53,6 +53,7 @@ def asked(samples: Samples, model: str, budget: Budget, options: Options) -> dic
         "num_samples": len(samples),
         "class_names": samples.class_names,
         "model": model,
+        "model_name": options.model if isinstance(options.model, str) else None,
         "budget": asdict(budget),
         "procedure": asdict(options.procedure),
         "seed": options.seed,

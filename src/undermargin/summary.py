@@ -49,7 +49,7 @@ def _confusions(verdicts: "Verdicts") -> list[dict[str, Any]]:
     """Which labels look like which others, among the flagged samples, most frequent first."""
     if verdicts.labels is None or verdicts.suggested_labels is None:
         return []
-    counted = verdicts.is_flagged & (verdicts.suggested_labels != verdicts.labels)
+    counted = verdicts.is_flagged & (verdicts.suggested_labels >= 0) & (verdicts.suggested_labels != verdicts.labels)
     size = _num_classes(verdicts)
     pairs, counts = np.unique(verdicts.labels[counted] * size + verdicts.suggested_labels[counted], return_counts=True)
     strongest = np.argsort(-counts, kind="stable")[:MAX_CONFUSIONS]

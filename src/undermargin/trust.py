@@ -35,8 +35,13 @@ def relabeled(samples: Samples, decided: Decided) -> Samples:
 
 def trained_rows(num_samples: int, decided: Decided) -> npt.NDArray[np.int64] | None:
     """Who is trained on: all but the dropped; None for everybody."""
-    dropped = [index for index, decision in decided.items() if decision.action == "drop"]
+    dropped = dropped_by(decided)
     return np.delete(np.arange(num_samples), dropped) if dropped else None
+
+
+def dropped_by(decided: Decided) -> list[int]:
+    """Who is left out of the training."""
+    return [index for index, decision in decided.items() if decision.action == "drop"]
 
 
 def overruled(verdicts: Verdicts, decided: Decided, labels: npt.NDArray[np.int64] | None) -> Verdicts:
@@ -51,7 +56,10 @@ def overruled(verdicts: Verdicts, decided: Decided, labels: npt.NDArray[np.int64
         codes[index] = FLAGGED if decision.action == "drop" else KEPT
     suggested = verdicts.suggested_labels
     if suggested is not None and verdicts.labels is not None:
-        suggested = np.where(verdicts.labels != labels, verdicts.labels, suggested)
+        suggested = suggested.copy()
+        kept, dropped = [index for index in decided if codes[index] == KEPT], dropped_by(decided)
+        suggested[kept] = verdicts.labels[kept]
+        suggested[dropped] = -1
     note = f"{len(decided)} samples follow decisions that were made in review"
     about = verdicts.about | {"notes": [*verdicts.about.get("notes", []), note]}
     return replace(verdicts, codes=codes, labels=labels, suggested_labels=suggested, about=about)

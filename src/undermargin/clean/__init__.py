@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from undermargin import roots
 from undermargin.clean.arrays import labels_beside, write_arrays
 from undermargin.clean.changes import Changes, Flagged, plan
 from undermargin.clean.check import check
@@ -51,7 +52,10 @@ class Cleaning:
         folder = Folder.open(scan)
         verdicts = folder.verdicts()
         changes = plan(verdicts, folder.decided(), flagged=flagged)
-        return cls(folder, folder.originals(verdicts, data), verdicts, changes, flagged)
+        originals = folder.originals(verdicts, data)
+        if data is not None and originals.path is not None:
+            roots.confirm(folder.path, originals.path)  # whoever names the data has agreed to them
+        return cls(folder, originals, verdicts, changes, flagged)
 
     def summary(self) -> dict[str, Any]:
         """What changes, in all and in each class."""
@@ -62,6 +66,7 @@ class Cleaning:
         target, source = Path(target), self.originals.path
         if source is None or not source.exists():
             raise InputError(f"the data are not at {source or 'any path'}; say where with --data, or write --indices")
+        self.folder.check_data(source)
         _check_target(target, source, self.originals.format)
         check(self.originals, self.verdicts, self.folder.read_json("config.json"))
         is_folders = self.originals.format == CLASS_FOLDERS

@@ -15,6 +15,7 @@ from undermargin.verdicts import Verdicts
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 Flagged = Literal["drop", "relabel", "keep"]
+NO_OTHER = "verdict: flagged, and no other label to suggest"
 MOST_LOST = 0.5  # share of a class; more than this is worth a warning
 
 
@@ -85,6 +86,7 @@ class Changes:
             "num_dropped": int(self.is_dropped.sum()),
             "num_relabeled": len(self.relabeled),
             "num_after": int((~self.is_dropped).sum()),
+            "num_without_suggestion": sum(why == NO_OTHER for why in self.why.values()),
             "classes": classes,
             "shrinking": [
                 row["label"]
@@ -107,11 +109,12 @@ def plan(verdicts: Verdicts, decisions: Mapping[int, Decision], *, flagged: Flag
     suggested = verdicts.suggested_labels
     for index in verdicts.flagged.tolist() if flagged != "keep" else []:
         why[index] = "verdict: flagged"
-        has_other = suggested is not None and suggested[index] not in (-1, verdicts.labels[index])
-        if flagged == "relabel" and suggested is not None and has_other:
-            new_labels[index] = suggested[index]
-        else:
+        if flagged == "drop":
             is_dropped[index] = True
+        elif suggested is None or suggested[index] in (-1, verdicts.labels[index]):
+            is_dropped[index], why[index] = True, NO_OTHER
+        else:
+            new_labels[index] = suggested[index]
     numbers = {name: number for number, name in enumerate(names)}
     for index, decision in decisions.items():
         if decision.label is not None and decision.label not in numbers:

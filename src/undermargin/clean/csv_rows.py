@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 from undermargin.clean.edit import Edit
+from undermargin.data.rows import delimiter
 from undermargin.errors import InputError
 from undermargin.files import replacing
 
@@ -13,7 +14,7 @@ BOM = b"\xef\xbb\xbf"
 def write_csv(source: Path, target: Path, edit: Edit, label: str) -> None:
     """Write the rows that stay."""
     data = source.read_bytes()
-    records = _records(data, b"\t" if source.suffix.lower() == ".tsv" else b",")
+    records = _records(data, delimiter(source).encode())
     names = [_text(data[start:end]) for start, end in _cells(records[0])]
     rows = records[1:]
     if len(rows) != len(edit.is_kept) or label not in names:

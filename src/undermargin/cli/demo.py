@@ -14,8 +14,8 @@ def demo(
 ) -> None:
     """Find labels that we flip on purpose, in about a minute, without a download.
 
-    Takes scikit-learn's digits, flips a share of the training labels, runs the paper's procedure with both
-    folds, and compares what it flags with what was flipped.
+    Takes scikit-learn's digits, flips a share of the training labels, scans them like anybody's data, and compares
+    what is flagged with what was flipped.
 
     \b
         undermargin demo

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from undermargin.scan import Outlook
     from undermargin.scan import Progress as ScanProgress
 
-LINES = 10  # of progress for each fold, where there is no terminal
+LINES = 10  # of progress for the images and for each fold, where there is no terminal
 
 
 class ScanDisplay:
@@ -18,6 +18,7 @@ class ScanDisplay:
 
     def __init__(self, *, is_quiet: bool) -> None:
         self.is_quiet = is_quiet
+        self.tenths = 0  # of the images, read and said so
         self.console = Console(stderr=True, highlight=False, quiet=is_quiet)
         columns = (
             TextColumn("{task.description}"),
@@ -35,6 +36,14 @@ class ScanDisplay:
     def __exit__(self, *_: object) -> None:
         if self.bar.live.is_started:
             self.bar.stop()
+
+    def read(self, done: int, total: int) -> None:
+        """Say how many images were read: on one line that is written over; without a terminal, now and then."""
+        if self.console.is_terminal:
+            self.console.print(f"[dim]reading images: {done:,} of {total:,}[/]", end="\n" if done == total else "\r")
+        elif done * LINES // total > self.tenths:
+            self.tenths = done * LINES // total
+            self.console.print(f"reading images: {done:,} of {total:,}")
 
     def start(self, outlook: "Outlook") -> None:
         """Say what was found, what will be done and how long it may take."""

@@ -24,12 +24,12 @@ def identify(
     from undermargin.folder import Folder
     from undermargin.identify import identify as judge
     from undermargin.jsonable import to_json
-    from undermargin.trust import overruled
+    from undermargin.trust import dropped_by, overruled
 
     folder = Folder.open(scan)
     with folder.locked():
-        judged = judge(folder.runs(), number_or_name(cutoff), percentile=percentile)
         trusted = folder.trusted()
+        judged = judge(folder.runs(), number_or_name(cutoff), percentile=percentile, left_out=dropped_by(trusted))
         verdicts = overruled(judged, trusted, folder.verdicts().labels) if trusted else judged
         summary = folder.save_verdicts(verdicts)
         folder.write_manifest()

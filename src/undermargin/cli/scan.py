@@ -78,6 +78,7 @@ def scan(
                 records=records,
                 memory=None if memory is None else int(memory * 1e9),
                 seed=seed,
+                on_read=display.read,
                 on_start=display.start,
                 on_epoch=display.epoch,
             )

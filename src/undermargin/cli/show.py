@@ -72,7 +72,8 @@ def _most_suspicious(result: "Demo") -> None:
     table = Table(title="Most suspicious", title_justify="left", show_header=False, box=None, padding=(0, 4, 0, 0))
     table.add_row(*(_drawn(result.images[index, :, :, 0] / 255) for index in worst))
     for text, labels in (("label", verdicts.labels), ("looks like", verdicts.suggested_labels)):
-        table.add_row(*(f"[dim]{text}[/] {verdicts.name(int(labels[index]))}" for index in worst))
+        names = (verdicts.name(int(labels[index])) if labels[index] >= 0 else "no other" for index in worst)
+        table.add_row(*(f"[dim]{text}[/] {name}" for name in names))
     console.print()
     console.print(table)
     console.print()
@@ -97,7 +98,7 @@ def scan(out: Path) -> None:
         table = Table("id", "label", "suggested", "score", title="Most suspicious", title_justify="left", box=None)
         for row in rows:
             table.add_row(
-                *(escape(str(row[name])) for name in ("id", "label", "suggested_label")), f"{row['score']:.2f}"
+                *(escape(row[name] or "") for name in ("id", "label", "suggested_label")), f"{row['score']:.2f}"
             )
         console.print()
         console.print(table)
@@ -190,6 +191,11 @@ def cleaning(found: dict[str, Any], written: Sequence[Path]) -> None:
     for row in sorted(found["classes"], key=lambda row: row["num_after"] - row["num_before"])[:MOST_CLASSES]:
         table.add_row(escape(row["label"]), *(str(row[f"num_{name}"]) for name in names[1:]))
     console.print(table)
+    if found["num_without_suggestion"]:
+        console.print(
+            f"\n[yellow]note:[/] {found['num_without_suggestion']} of the dropped samples look like no other class, so "
+            "there was no label to give them"
+        )
     if found["shrinking"]:
         names_lost = escape(", ".join(found["shrinking"]))
         console.print(f"\n[yellow]warning:[/] more than half of the samples leave these classes: {names_lost}")

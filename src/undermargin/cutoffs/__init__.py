@@ -55,7 +55,7 @@ CUTOFFS: Mapping[str, Cutoff] = MappingProxyType(
         "reference": by_percentile(99, is_strict=True),
         "auto": Cutoff(
             auto,
-            "the lower of the paper's percentile and the boundary between two Gaussians",
+            "the lower of the paper's percentile, steadied if it is of few, and the boundary between two Gaussians",
             "",
             needs_threshold=True,
             needs_labels=True,

@@ -1,32 +1,43 @@
-"""scan's cutoff: a sample must look mislabeled by two readings of the same scores.
+"""scan's cutoff: a sample must look mislabeled by every reading of the same scores.
 
 The percentile of threshold samples asks: is this label more believable than one we made up? After a short training
 the answer is no for many samples that are only hard, and it flags too much. Two Gaussians ask: to which of two groups
 does this score belong? They find two groups even where there is one, and flag too much of clean data. Each errs where
 the other does not, so the lower of the two cutoffs decides.
 
+The 99th percentile of few threshold samples is the largest of them or the one behind it, and a single unlucky one moves
+it far. So it is believed only up to where their mean and deviation, which all of them share in, put it.
+
 With two classes threshold samples say nothing: a wrong label is always the same other class, which the network comes
 to expect, while the extra label stays a surprise. There the Gaussians decide alone.
 """
 
 from undermargin.cutoffs.mixtures import gaussian_boundary
-from undermargin.cutoffs.percentile import percentile
+from undermargin.cutoffs.percentile import has_few, normal_percentile, percentile
 from undermargin.run import Run
 
 
 def auto(run: Run) -> float:
-    """The lower of the paper's cutoff and the boundary between two Gaussians; with two classes the latter alone."""
-    groups = gaussian_boundary(run)
-    return groups if _num_classes(run) == 2 else min(groups, percentile(run))
+    """The lowest of the readings."""
+    return min(_readings(run).values())
 
 
 def explain_auto(run: Run) -> str:
-    """Which of the two readings decided, in a sentence."""
+    """Which of the readings decided, in a sentence."""
     if _num_classes(run) == 2:
         return "with two classes, threshold samples say little: the boundary between two Gaussians decides"
-    if gaussian_boundary(run) < percentile(run):
-        return "the boundary between two Gaussians is stricter here than the paper's percentile, so it decides"
-    return "the paper's percentile is stricter here than the boundary between two Gaussians, so it decides"
+    readings = _readings(run)
+    return f"{min(readings, key=readings.__getitem__)} is the strictest reading here, so it decides"
+
+
+def _readings(run: Run) -> dict[str, float]:
+    """Cutoffs by what they are called."""
+    readings = {"the boundary between two Gaussians": gaussian_boundary(run)}
+    if _num_classes(run) > 2:
+        readings["the paper's percentile"] = percentile(run)
+        if has_few(run):
+            readings["the percentile by mean and deviation of few threshold samples"] = normal_percentile(run)
+    return readings
 
 
 def _num_classes(run: Run) -> int:

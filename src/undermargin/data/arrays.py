@@ -1,8 +1,9 @@
 """Arrays of images or embeddings with labels: .npz, or a pair of .npy files."""
 
 import zipfile
+import zlib
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +13,8 @@ from undermargin.errors import InputError
 
 INPUT_NAMES = ("x", "images", "image", "data", "embeddings", "features", "inputs", "arr_0")
 LABEL_NAMES = ("y", "labels", "label", "target", "targets", "arr_1")
+# what NumPy, zipfile and zlib raise at a damaged archive
+BROKEN = (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError)
 
 
 def load_arrays(path: Path) -> Samples:
@@ -24,12 +27,24 @@ def load_arrays(path: Path) -> Samples:
             inputs, labels, names = np.load(path, allow_pickle=False), np.load(labels_path, allow_pickle=False), None
         else:
             # opened here, since NumPy forgets to close a file that is no archive
-            with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
+            with path.open("rb") as opened, _archive(opened) as file:
                 inputs, labels = (_pick(file, names, path) for names in (INPUT_NAMES, LABEL_NAMES))
                 names = file["classes"] if "classes" in file.files else None
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise InputError(f"{path} cannot be read as arrays: {' '.join(str(error).split())}") from None
+    except InputError:
+        raise
+    except BROKEN as error:
+        if "pickle" in str(error):
+            raise InputError(f"{path} cannot be read as arrays: it holds Python objects, which are never run") from None
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise InputError(f"{path} cannot be read as arrays: damaged or cut off ({reason}); save it again") from None
     return from_arrays(inputs, labels, {"path": str(path), "format": "arrays"}, class_names=names)
+
+
+def _archive(opened: BinaryIO) -> Any:
+    if not zipfile.is_zipfile(opened):
+        raise ValueError("not a zip archive, as .npz files are")
+    opened.seek(0)
+    return np.load(opened, allow_pickle=False)
 
 
 def _pick(file: Any, names: tuple[str, ...], path: Path) -> npt.NDArray[Any]:
@@ -42,6 +57,8 @@ def _pick(file: Any, names: tuple[str, ...], path: Path) -> npt.NDArray[Any]:
 def from_arrays(inputs: Any, labels: Any, found: dict[str, Any], *, class_names: Any = None) -> Samples:
     """Samples from arrays in memory: (samples, height, width[, channels]) are images, (samples, numbers) embeddings."""
     inputs, labels = np.asarray(inputs), np.asarray(labels)
+    if not inputs.ndim:
+        raise InputError("the inputs are a single number; expected one row a sample")
     if labels.ndim != 1:
         raise InputError(f"labels have shape {labels.shape}; several labels a sample (multi-label) are not supported")
     if len(labels) != len(inputs):

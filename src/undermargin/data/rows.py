@@ -1,7 +1,9 @@
 """Data sets with one row a sample: CSV, TSV, JSON lines and Parquet, with texts, images or plain columns."""
 
 import json
+import re
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +24,17 @@ LABEL_NAMES = ("label", "labels", "class", "target", "category", "y", "fine_labe
 TEXT_NAMES = ("text", "sentence", "content", "question", "review", "document", "title", "message")
 IMAGE_NAMES = ("image", "img", "picture", "photo")
 ID_NAMES = ("id", "uid", "uuid", "filename", "file_name")
+TAB = "\t"
 MAX_CATEGORIES = 1000  # a text column with more different values is prose, not a category
 WORDS_OF_PROSE = 3  # on average; fewer and it is a name
 
 
 def load_rows(path: Path, reading: Reading) -> Samples:
     """Read a file of rows; columns that were not named are guessed where that is obvious, and it is said so."""
-    return from_table(read_table(path), reading, {"path": str(path), "format": FORMATS[path.suffix.lower()]})
+    samples = from_table(read_table(path), reading, {"path": str(path), "format": FORMATS[path.suffix.lower()]})
+    if path.suffix.lower() == ".csv" and (sign := delimiter(path)) != ",":
+        samples.found["guessed"].append(f"delimiter: {'tab' if sign == TAB else sign}")
+    return samples
 
 
 def from_table(table: pa.Table, reading: Reading, found: dict[str, Any]) -> Samples:
@@ -78,14 +84,37 @@ def _read(path: Path, suffix: str) -> pa.Table:
     if suffix in (".jsonl", ".ndjson"):
         lines = path.read_text("utf-8").split("\n")  # splitlines would also split at signs that JSON allows in texts
         return pa.Table.from_pylist([json.loads(line) for line in lines if line.strip()])
-    parse = csv.ParseOptions(delimiter="\t" if suffix == ".tsv" else ",", newlines_in_values=True)
-    table = csv.read_csv(path, parse_options=parse, convert_options=csv.ConvertOptions(strings_can_be_null=True))
+    table = _read_csv(path, delimiter(path))
     unread = [column.name for column in table.schema if pa.types.is_binary(column.type)]
     if unread:
         raise ValueError(f"the column {unread[0]!r} is not UTF-8; save the file in that encoding")
     if len(set(table.column_names)) < len(table.column_names):
         raise ValueError("two columns have the same name")
     return table
+
+
+def _read_csv(path: Path, sign: str) -> pa.Table:
+    parse = csv.ParseOptions(delimiter=sign, newlines_in_values=True)
+    # who separates cells by semicolons often writes 0,5: the reading that finds more such numbers is the right one
+    readings = [
+        csv.read_csv(
+            path,
+            parse_options=parse,
+            convert_options=csv.ConvertOptions(strings_can_be_null=True, decimal_point=point),
+        )
+        for point in (".,"[: 1 + (sign == ";")])
+    ]
+    return max(readings, key=lambda table: sum(pa.types.is_floating(column.type) for column in table.schema))
+
+
+def delimiter(path: Path) -> str:
+    """What separates the cells of a CSV or TSV file: in a CSV, the sign that its first two lines share most often."""
+    if path.suffix.lower() == ".tsv":
+        return TAB
+    with path.open("rb") as file:
+        lines = list(islice((line for line in file if line.strip()), 2))
+    bare = [re.sub(rb'"[^"]*"', b"", line).decode("utf-8", "replace") for line in lines]
+    return max((",", ";", TAB), key=lambda sign: min((line.count(sign) for line in bare), default=0))
 
 
 def rows_where(table: pa.Table, where: str | None) -> npt.NDArray[np.int64]:
@@ -173,7 +202,7 @@ def _images(
         size = choose_size([side for value in some if (side := shorter_side(_bytes_or_none(value, root)))])
     names = ids or [str(row) for row in range(total)]
     reads = ((name, partial(_value_bytes, value, root)) for name, value in zip(names, column, strict=True))
-    images, kept, skipped = decode_all(reads, total, size, spill=reading.spill_for(total, size))
+    images, kept, skipped = decode_all(reads, total, size, reading)
     found |= {"image_size": size, "skipped_rows": sorted(set(range(total)) - set(kept))}
     kept_names = [names[row] for row in kept] if ids or skipped else None
     return Samples("images", images, labels[kept], class_names, kept_names, found, skipped)

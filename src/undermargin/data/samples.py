@@ -2,7 +2,7 @@
 
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -14,6 +14,7 @@ from undermargin.errors import InputError
 
 Kind = Literal["images", "text", "table", "embeddings"]
 Labels = npt.NDArray[np.int64]
+OnRead = Callable[[int, int], None]  # how many images were read, of how many
 
 ID_LIKE_SHARE = 0.5  # of distinct labels among the samples: then they are names of samples, not of classes
 
@@ -29,6 +30,7 @@ class Reading:
     image_size: int | None = None  # a side, in pixels
     memory: int | None = None  # bytes that images may take in memory; half of what is free
     spill: Path | None = None  # the file that takes their pixels when they are more
+    on_read: OnRead = lambda done, total: None  # noqa: ARG005 - called now and then while images are read
 
     def spill_for(self, num_images: int, size: int) -> Path | None:
         """Where the pixels of so many images go: a file, or None for memory."""

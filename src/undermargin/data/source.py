@@ -1,5 +1,6 @@
 """Find out what a source is by looking at it, and load it."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,8 @@ def load(source: Any, reading: Reading | None = None) -> Samples:
 
 
 def _load_folder(path: Path, reading: Reading) -> Samples:
+    if (path / "dataset_dict.json").is_file():
+        path = _only_split(path)
     if (path / "dataset_info.json").is_file():
         import datasets
 
@@ -40,6 +43,21 @@ def _load_folder(path: Path, reading: Reading) -> Samples:
             raise InputError(f"{path} holds {len(files)} Parquet files; name one of them")
         return _load_file(files[0], reading)
     return load_class_folders(path, reading)
+
+
+def _only_split(path: Path) -> Path:
+    """Of a Hugging Face folder of several data sets, the one there is."""
+    try:
+        splits = [str(name) for name in json.loads((path / "dataset_dict.json").read_text())["splits"]]
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{path / 'dataset_dict.json'} does not list its splits: {error}") from None
+    if len(splits) != 1:
+        raise InputError(_choose_split(str(path), splits, f"{path}/{splits[0]}" if splits else str(path)))
+    return path / splits[0]
+
+
+def _choose_split(what: str, splits: list[str], example: str) -> str:
+    return f"{what} holds {len(splits)} splits: {', '.join(splits)}; name one of them, such as {example}"
 
 
 def _load_file(path: Path, reading: Reading) -> Samples:
@@ -61,6 +79,8 @@ def _from_memory(source: Any, reading: Reading, found: dict[str, Any] | None = N
         return from_table(source, reading, found)
     if type(source).__module__.startswith("pandas"):
         return from_table(pa.Table.from_pandas(source, preserve_index=False), reading, found)
+    if type(source).__module__.startswith("datasets") and isinstance(source, dict):
+        raise InputError(_choose_split("the data set", list(source), f"dataset[{next(iter(source), '')!r}]"))
     if type(source).__module__.startswith("datasets"):
         samples = from_table(source.with_format("arrow")[:], reading, found)
         feature = source.features.get(samples.found["label"])

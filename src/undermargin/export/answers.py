@@ -72,6 +72,8 @@ def _overruled(verdicts: Verdicts, decisions: Mapping[int, Decision]) -> Verdict
             suggested[index] = label
             if confidence is not None:
                 confidence[index] = 1
+        elif suggested is not None and verdicts.labels is not None and suggested[index] == verdicts.labels[index]:
+            suggested[index] = -1  # dropped, and nobody says what it should be instead
     return replace(verdicts, codes=codes, suggested_labels=suggested, suggestion_confidence=confidence)
 
 

@@ -22,6 +22,7 @@ Augment = Callable[[tuple[Tensor, ...], torch.Generator], tuple[Tensor, ...]]
 OPTIMIZER = "optimizer."  # prefix of the optimizer's tensors in a checkpoint
 MODEL = "model."
 OBJECTIVE = "objective."
+SCALER = "scaler."  # of the gradients, with fp16
 PREDICTED_TOGETHER = 1024
 BATCHES_AHEAD = 2  # that are read from disk while others are trained on
 
@@ -65,6 +66,8 @@ class Training:
         self.network = model  # the bare one; `model` may be wrapped for several processes
         self.accelerator.free_memory()  # it would hold on to every network it has ever seen
         self.model, self.optimizer = self.accelerator.prepare(model, _optimizer(model, budget))
+        if self.accelerator.scaler is not None:  # as if no other training had gone before
+            self.accelerator.scaler.load_state_dict(torch.amp.GradScaler(self.device.type).state_dict())
 
     def run_epoch(self, epoch: int, observe: Observe | None = None) -> None:
         """Show every sample once; `observe(logits, labels, indices)` sees every step."""
@@ -159,33 +162,38 @@ class Training:
 
     def tensors(self) -> dict[str, Tensor]:
         """Everything that training has changed, by name."""
-        model = {MODEL + name: value for name, value in _untied(self.network.state_dict()).items()}
-        state = self.optimizer.state_dict()["state"]
-        learned = {OBJECTIVE + name: value for name, value in self.objective.tensors().items()}
-        return (
-            model
-            | learned
-            | {
-                f"{OPTIMIZER}{number}.{name}": torch.as_tensor(value)
-                for number, values in state.items()
-                for name, value in values.items()
-                if value is not None
-            }
-        )
+        optimized = {
+            f"{number}.{name}": torch.as_tensor(value)
+            for number, values in self.optimizer.state_dict()["state"].items()
+            for name, value in values.items()
+            if value is not None
+        }
+        scaler = self.accelerator.scaler
+        parts = {
+            MODEL: _untied(self.network.state_dict()),
+            OPTIMIZER: optimized,
+            OBJECTIVE: self.objective.tensors(),
+            SCALER: {name: torch.tensor(value) for name, value in scaler.state_dict().items()} if scaler else {},
+        }
+        return {prefix + name: value for prefix, part in parts.items() for name, value in part.items()}
 
     def load(self, tensors: Mapping[str, Tensor]) -> None:
         """Take over what `tensors` gave."""
-        model = {name.removeprefix(MODEL): value for name, value in tensors.items() if name.startswith(MODEL)}
-        self.network.load_state_dict(model)
-        self.objective.load(
-            {name.removeprefix(OBJECTIVE): value for name, value in tensors.items() if name.startswith(OBJECTIVE)}
-        )
+        self.network.load_state_dict(_named(tensors, MODEL))
+        self.objective.load(_named(tensors, OBJECTIVE))
+        scaler = {name: value.item() for name, value in _named(tensors, SCALER).items()}
+        if self.accelerator.scaler is not None and scaler:
+            self.accelerator.scaler.load_state_dict(scaler)
         state: dict[int, dict[str, Tensor]] = {}
-        for name, value in tensors.items():
-            if name.startswith(OPTIMIZER):
-                number, key = name.removeprefix(OPTIMIZER).split(".", 1)
-                state.setdefault(int(number), {})[key] = value
+        for name, value in _named(tensors, OPTIMIZER).items():
+            number, key = name.split(".", 1)
+            state.setdefault(int(number), {})[key] = value
         self.optimizer.load_state_dict({**self.optimizer.state_dict(), "state": state})
+
+
+def _named(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    """Those whose names begin like this, without it."""
+    return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
 
 
 def _untied(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
