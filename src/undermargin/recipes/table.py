@@ -9,8 +9,12 @@ from undermargin.errors import InputError
 from undermargin.recipes.aum import Aum
 from undermargin.recipes.bootstrap import Hard, Soft
 from undermargin.recipes.co_teaching import CoTeaching
+from undermargin.recipes.d2l import D2l
+from undermargin.recipes.data_parameters import DataParameters
 from undermargin.recipes.fitted import Fitted
+from undermargin.recipes.l_dmi import LDmi
 from undermargin.recipes.lesson import Lesson
+from undermargin.recipes.mentornet import DATA_DRIVEN, MentorNet
 from undermargin.recipes.oracle import Oracle
 from undermargin.recipes.random_weighting import RandomWeighting
 from undermargin.recipes.standard import Standard
@@ -50,6 +54,22 @@ RECIPES: Mapping[str, Recipe] = MappingProxyType(
             num_networks=2,
             trainings="2",
         ),
+        "mentornet": Recipe(
+            MentorNet,
+            "weights from a small network that was taught a curriculum",
+            "Jiang et al. 2018",
+            needs=("noise_rate",),
+        ),
+        "mentornet_dd": Recipe(
+            lambda: DATA_DRIVEN,
+            "weights from a small network that was taught on trusted samples",
+            "Jiang et al. 2018",
+            needs=("trusted", "true_labels"),
+            trainings="1 + share of trusted samples",
+        ),
+        "d2l": Recipe(D2l, "labels mixed with predictions once memorising begins", "Ma et al. 2018"),
+        "l_dmi": Recipe(LDmi, "a loss that noise between classes does not move", "Xu et al. 2019", trainings="1.8"),
+        "data_parameters": Recipe(DataParameters, "a learned temperature for every sample", "Saxena et al. 2019"),
         "aum": Recipe(Aum, "remove what AUM flags, train again", "Pleiss et al. 2020", trainings="3"),
     }
 )
