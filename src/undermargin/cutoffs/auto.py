@@ -9,14 +9,14 @@ With two classes threshold samples say nothing: a wrong label is always the same
 to expect, while the extra label stays a surprise. There the Gaussians decide alone.
 """
 
-from undermargin.cutoffs.mixtures import gaussian_boundary
+from undermargin.cutoffs.mixtures import boundary_between_means
 from undermargin.cutoffs.percentile import percentile
 from undermargin.run import Run
 
 
 def auto(run: Run) -> float:
     """The lower of the paper's cutoff and the boundary between two Gaussians; with two classes the latter alone."""
-    groups = gaussian_boundary(run)
+    groups = boundary_between_means(run)
     return groups if _num_classes(run) == 2 else min(groups, percentile(run))
 
 
@@ -24,7 +24,7 @@ def explain_auto(run: Run) -> str:
     """Which of the two readings decided, in a sentence."""
     if _num_classes(run) == 2:
         return "with two classes, threshold samples say little: the boundary between two Gaussians decides"
-    if gaussian_boundary(run) < percentile(run):
+    if boundary_between_means(run) < percentile(run):
         return "the boundary between two Gaussians is stricter here than the paper's percentile, so it decides"
     return "the paper's percentile is stricter here than the boundary between two Gaussians, so it decides"
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 from typing import Protocol
 
@@ -9,7 +10,11 @@ from undermargin.errors import InputError
 from undermargin.recipes.aum import Aum
 from undermargin.recipes.bootstrap import Hard, Soft
 from undermargin.recipes.co_teaching import CoTeaching
+from undermargin.recipes.confident_learning import ConfidentLearning
+from undermargin.recipes.ctrl import Ctrl
+from undermargin.recipes.dy_bootstrap import DyBootstrap
 from undermargin.recipes.fitted import Fitted
+from undermargin.recipes.incv import Incv
 from undermargin.recipes.lesson import Lesson
 from undermargin.recipes.oracle import Oracle
 from undermargin.recipes.random_weighting import RandomWeighting
@@ -49,6 +54,32 @@ RECIPES: Mapping[str, Recipe] = MappingProxyType(
             needs=("noise_rate",),
             num_networks=2,
             trainings="2",
+        ),
+        "dy_bootstrap": Recipe(
+            DyBootstrap,
+            "labels mixed with predicted classes as much as a beta mixture of the losses doubts them",
+            "Arazo et al. 2019",
+            trainings="1.7",
+        ),
+        "dy_bootstrap_gmm": Recipe(
+            partial(DyBootstrap, mixture="gaussian"),
+            "the same with two Gaussians",
+            "Arazo et al. 2019",
+            trainings="1.7",
+        ),
+        "incv": Recipe(
+            Incv,
+            "co-teaching on what cross-validation agrees with",
+            "Chen et al. 2019",
+            needs=("pattern",),
+            num_networks=2,
+            trainings="3.5",
+        ),
+        "confident_learning": Recipe(
+            ConfidentLearning, "remove what cleanlab flags, train again", "Northcutt et al. 2021", trainings="5"
+        ),
+        "ctrl": Recipe(
+            Ctrl, "remove the clusters of large loss curves, train again", "Yue and Jha 2022", trainings="2"
         ),
         "aum": Recipe(Aum, "remove what AUM flags, train again", "Pleiss et al. 2020", trainings="3"),
     }
