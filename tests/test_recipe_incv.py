@@ -100,7 +100,7 @@ def test_each_network_learns_from_what_the_other_finds_easy_as_many_as_selected_
 @pytest.mark.parametrize("pattern", ["uniform", "asymmetric"])
 def test_the_wrong_labels_are_not_selected(blobs, pattern):
     x, labels, true = blobs
-    fitted = fit(x, labels, Incv(selection_share=0.75), pattern)
+    fitted = fit(x, labels, Incv(num_rounds=2, selection_share=0.75), pattern)
     np.testing.assert_array_equal(fitted.verdicts.is_flagged, fitted.weights == 0)
     assert (fitted.verdicts.is_flagged == (labels != true)).mean() > 0.85
     assert (fitted.predict(np.arange(180)).argmax(1) == true).mean() > 0.9
@@ -108,7 +108,7 @@ def test_the_wrong_labels_are_not_selected(blobs, pattern):
 
 def test_a_killed_training_ends_as_if_it_had_not_been(blobs, tmp_path):
     x, labels, _ = blobs
-    short = Incv(num_rounds=2)
+    short = Incv(num_rounds=1)
 
     def kill(stage, epoch, epochs):
         if (stage, epoch) in (("round0-1", 1), ("teaching", 6)):

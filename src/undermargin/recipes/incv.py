@@ -22,15 +22,24 @@ MIN_CANDIDATES = 4  # fewer cannot be halved and trained on
 HIGH_NOISE, MEDIUM_NOISE = 0.6, 0.3  # estimates above which the authors trust an early network less
 
 
-@dataclass(frozen=True)
+@dataclass
 class Selection:
-    """What cross-validation has made of the samples."""
+    """What cross-validation has made of the samples so far."""
 
     is_selected: Mask  # (samples,)
     is_candidate: Mask  # (samples,) neither selected nor given up
     num_refused: Values  # (samples,) rounds in which it was not selected, all for one that never was
     losses: Values  # (samples,) when it was held out last
-    noise_rate: float  # estimated
+    noise_rate: float = 0.0  # estimated in the first training
+
+    def judge(self, held_out: Rows, labels: Rows, logits: Values, *, number: int) -> Mask:
+        """Select those whose labels are predicted, in the round of this number: (held out,) bool."""
+        is_agreed = np.asarray(logits.argmax(1) == labels)
+        self.losses[held_out] = -log_softmax(logits, axis=1)[np.arange(len(labels)), labels]
+        self.is_selected[held_out[is_agreed]] = True
+        self.is_candidate[held_out[is_agreed]] = False
+        self.num_refused[held_out[is_agreed]] = number
+        return is_agreed
 
 
 @dataclass(frozen=True)
@@ -72,32 +81,30 @@ class Incv:
     def select(self, lesson: Lesson, *, is_uniform: bool) -> Selection:
         """Rounds of twofold cross-validation: what is selected is trained on in all later ones."""
         draw = np.random.default_rng(lesson.seed)
-        num_samples = len(lesson.labels)
-        is_selected, is_candidate = np.zeros(num_samples, bool), np.isin(np.arange(num_samples), lesson.rows)
-        num_refused, losses = np.full(num_samples, float(self.num_rounds)), np.zeros(num_samples)
-        noise_rate: float | None = None
+        size = len(lesson.labels)
+        selection = Selection(
+            is_selected=np.zeros(size, bool),
+            is_candidate=np.isin(np.arange(size), lesson.rows),
+            num_refused=np.full(size, float(self.num_rounds)),
+            losses=np.zeros(size),
+        )
         for number in range(self.num_rounds):
-            candidates = draw.permutation(np.flatnonzero(is_candidate))
+            candidates = draw.permutation(np.flatnonzero(selection.is_candidate))
             if len(candidates) < MIN_CANDIDATES:
                 break
-            halves = np.array_split(candidates, 2)
-            known = np.flatnonzero(is_selected)
-            for half in (0, 1):
-                held_out, rows = halves[1 - half], np.sort(np.concatenate([known, halves[half]]))
-                is_best_kept = noise_rate is None or number < num_rounds_of_best(noise_rate, is_uniform=is_uniform)
+            halves, known = np.array_split(candidates, 2), np.flatnonzero(selection.is_selected)
+            is_best_kept = number < num_rounds_of_best(selection.noise_rate, is_uniform=is_uniform)
+            for half, (shown, held_out) in enumerate((halves, halves[::-1])):
+                rows = np.sort(np.concatenate([known, shown]))
                 logits = self._cross_validated(lesson, f"round{number}-{half}", rows, held_out, is_best_kept)
-                labels = lesson.labels[held_out]
-                is_agreed = logits.argmax(1) == labels
-                losses[held_out] = -log_softmax(logits, axis=1)[np.arange(len(labels)), labels]
-                if noise_rate is None:  # from the first training, as the authors do
-                    noise_rate = estimated_noise(float(is_agreed.mean()), lesson.num_classes)
-                ratio = min(self.max_discarded, noise_rate / (1 - noise_rate))
-                is_selected[held_out[is_agreed]] = True
-                num_refused[held_out[is_agreed]] = number
-                is_candidate[held_out[is_agreed]] = False
-                if is_uniform:
-                    is_candidate[discarded(held_out, losses[held_out], is_agreed, ratio)] = False
-        return Selection(is_selected, is_candidate, num_refused, losses, noise_rate or 0.0)
+                is_agreed = selection.judge(held_out, lesson.labels[held_out], logits, number=number)
+                if (number, half) == (0, 0):
+                    selection.noise_rate = estimated_noise(float(is_agreed.mean()), lesson.num_classes)
+                if is_uniform:  # asymmetric noise is predicted too: large losses say less about it
+                    ratio = min(self.max_discarded, selection.noise_rate / (1 - selection.noise_rate))
+                    given_up = discarded(held_out, selection.losses[held_out], is_agreed, ratio)
+                    selection.is_candidate[given_up] = False
+        return selection
 
     def _cross_validated(
         self, lesson: Lesson, stage: str, rows: Rows, held_out: Rows, is_best_kept: bool
