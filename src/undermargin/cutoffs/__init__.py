@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from undermargin.cutoffs.auto import auto, explain_auto
-from undermargin.cutoffs.mixtures import beta_boundary, gaussian_boundary
+from undermargin.cutoffs.mixtures import beta_boundary, boundary_between_means, gaussian_boundary
 from undermargin.cutoffs.per_class import per_class
 from undermargin.cutoffs.percentile import percentile
 from undermargin.errors import IdentifyError
@@ -64,7 +64,7 @@ CUTOFFS: Mapping[str, Cutoff] = MappingProxyType(
         "gaussian": Cutoff(gaussian_boundary, "where two fitted Gaussians are equally likely", "Li et al. 2020"),
         "beta": Cutoff(beta_boundary, "where two fitted beta distributions are equally likely", "Arazo et al. 2019"),
         "per_class": Cutoff(
-            partial(per_class, boundary=gaussian_boundary),
+            partial(per_class, boundary=boundary_between_means),
             "two Gaussians for every class, shrunk to the common cutoff where a class is small",
             "Gui et al. 2021",
             needs_labels=True,

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 from typing import Protocol
 
@@ -9,9 +10,13 @@ from undermargin.errors import InputError
 from undermargin.recipes.aum import Aum
 from undermargin.recipes.bootstrap import Hard, Soft
 from undermargin.recipes.co_teaching import CoTeaching
+from undermargin.recipes.confident_learning import ConfidentLearning
+from undermargin.recipes.ctrl import Ctrl
 from undermargin.recipes.d2l import D2l
 from undermargin.recipes.data_parameters import DataParameters
+from undermargin.recipes.dy_bootstrap import DyBootstrap
 from undermargin.recipes.fitted import Fitted
+from undermargin.recipes.incv import Incv
 from undermargin.recipes.l_dmi import LDmi
 from undermargin.recipes.lesson import Lesson
 from undermargin.recipes.mentornet import DATA_DRIVEN, MentorNet
@@ -70,6 +75,32 @@ RECIPES: Mapping[str, Recipe] = MappingProxyType(
         "d2l": Recipe(D2l, "labels mixed with predictions once memorising begins", "Ma et al. 2018"),
         "l_dmi": Recipe(LDmi, "a loss that noise between classes does not move", "Xu et al. 2019", trainings="1.8"),
         "data_parameters": Recipe(DataParameters, "a learned temperature for every sample", "Saxena et al. 2019"),
+        "dy_bootstrap": Recipe(
+            DyBootstrap,
+            "labels mixed with predicted classes as much as a beta mixture of the losses doubts them",
+            "Arazo et al. 2019",
+            trainings="1.7",
+        ),
+        "dy_bootstrap_gmm": Recipe(
+            partial(DyBootstrap, mixture="gaussian"),
+            "the same with two Gaussians",
+            "Arazo et al. 2019",
+            trainings="1.7",
+        ),
+        "incv": Recipe(
+            Incv,
+            "co-teaching on what cross-validation agrees with",
+            "Chen et al. 2019",
+            needs=("pattern",),
+            num_networks=2,
+            trainings="3.5",
+        ),
+        "confident_learning": Recipe(
+            ConfidentLearning, "remove what cleanlab flags, train again", "Northcutt et al. 2021", trainings="5"
+        ),
+        "ctrl": Recipe(
+            Ctrl, "remove the clusters of large loss curves, train again", "Yue and Jha 2022", trainings="2"
+        ),
         "aum": Recipe(Aum, "remove what AUM flags, train again", "Pleiss et al. 2020", trainings="3"),
     }
 )
