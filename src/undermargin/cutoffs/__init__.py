@@ -7,7 +7,6 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from types import MappingProxyType
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +17,7 @@ from undermargin.cutoffs.per_class import per_class
 from undermargin.cutoffs.percentile import percentile
 from undermargin.cutoffs.rates import check_rate, lowest_share, lowest_shares, removed_shares
 from undermargin.errors import IdentifyError
+from undermargin.plugins import Table
 from undermargin.run import Run
 
 Values = npt.NDArray[np.float64]
@@ -74,7 +74,9 @@ def by_class_rates(rates: Sequence[float], *, slack: float = 0.2) -> Cutoff:
     )
 
 
-CUTOFFS: Mapping[str, Cutoff] = MappingProxyType(
+CUTOFFS: Mapping[str, Cutoff] = Table(
+    "undermargin.cutoffs",
+    Cutoff,
     {
         "paper": by_percentile(99),
         "reference": by_percentile(99, is_strict=True),
@@ -94,7 +96,7 @@ CUTOFFS: Mapping[str, Cutoff] = MappingProxyType(
             "Gui et al. 2021",
             needs_labels=True,
         ),
-    }
+    },
 )
 
 

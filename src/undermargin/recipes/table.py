@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Protocol
 
 from undermargin.errors import InputError
+from undermargin.plugins import Table
 from undermargin.recipes.aum import Aum
 from undermargin.recipes.bootstrap import Hard, Soft
 from undermargin.recipes.co_teaching import CoTeaching
@@ -35,7 +35,9 @@ class Recipe:
     trainings: str = "1"  # the cost, in trainings of one network
 
 
-RECIPES: Mapping[str, Recipe] = MappingProxyType(
+RECIPES: Mapping[str, Recipe] = Table(
+    "undermargin.recipes",
+    Recipe,
     {
         "standard": Recipe(Standard, "cross-entropy on the labels as they are", ""),
         "oracle": Recipe(Oracle, "cross-entropy on the correctly labeled samples alone", "", needs=("is_clean",)),
@@ -51,7 +53,7 @@ RECIPES: Mapping[str, Recipe] = MappingProxyType(
             trainings="2",
         ),
         "aum": Recipe(Aum, "remove what AUM flags, train again", "Pleiss et al. 2020", trainings="3"),
-    }
+    },
 )
 
 
