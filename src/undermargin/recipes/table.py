@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 from undermargin.errors import InputError
@@ -9,10 +10,13 @@ from undermargin.plugins import Table
 from undermargin.recipes.aum import Aum
 from undermargin.recipes.bootstrap import Hard, Soft
 from undermargin.recipes.co_teaching import CoTeaching
+from undermargin.recipes.fine import Fine
 from undermargin.recipes.fitted import Fitted
 from undermargin.recipes.lesson import Lesson
 from undermargin.recipes.oracle import Oracle
 from undermargin.recipes.random_weighting import RandomWeighting
+from undermargin.recipes.second_split_forgetting import SecondSplitForgetting
+from undermargin.recipes.simifeat import SimiFeat
 from undermargin.recipes.standard import Standard
 
 
@@ -53,6 +57,27 @@ RECIPES: Mapping[str, Recipe] = Table(
             trainings="2",
         ),
         "aum": Recipe(Aum, "remove what AUM flags, train again", "Pleiss et al. 2020", trainings="3"),
+        "second_split_forgetting": Recipe(
+            SecondSplitForgetting,
+            "remove what is soon forgotten when training goes on with other samples",
+            "Maini et al. 2022",
+            trainings="3",
+        ),
+        "fine": Recipe(
+            Fine, "remove what is out of line with the features of its class", "Kim et al. 2021", trainings="1.3"
+        ),
+        "simifeat": Recipe(
+            SimiFeat,
+            "remove, within each class, as many as are estimated wrong, by the neighbours' labels",
+            "Zhu et al. 2022",
+            trainings="1, or 1.3 where features must be learned",
+        ),
+        "simifeat_vote": Recipe(
+            partial(SimiFeat, variant="vote"),
+            "remove whose neighbours mostly have another label",
+            "Zhu et al. 2022",
+            trainings="1, or 1.3 where features must be learned",
+        ),
     },
 )
 
