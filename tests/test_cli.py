@@ -93,6 +93,8 @@ def test_identify_judges_a_scan_again_without_training(scan):
     assert strict["num_flagged"] < summary["num_flagged"]
     by_hand = json.loads(undermargin("identify", str(out), "--cutoff", "-1000", "--json").stdout)
     assert by_hand["num_flagged"] == 0
+    known = json.loads(undermargin("identify", str(out), "--cutoff", "rate:0.05", "--json").stdout)
+    assert 0 < known["num_flagged"] <= 0.05 * summary["num_samples"]  # both folds must agree
     text = undermargin("identify", str(out)).stdout
     assert f"{summary['num_flagged']} of {summary['num_samples']}" in text
     assert "look like" in text

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from undermargin.cutoffs import Cutoff
 from undermargin.identify import identify
-from undermargin.models.networks import first
+from undermargin.models.group import first
 from undermargin.recipes.fitted import Fitted
 from undermargin.recipes.lesson import Lesson, trained_without
 from undermargin.run import Run

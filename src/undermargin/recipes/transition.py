@@ -9,13 +9,15 @@ from torch import Tensor
 
 STEPS, LEARNING_RATE = 400, 0.1  # of Adam, as SimiFeat's authors do
 MAX_TRIPLES = 35_000  # the most that the authors draw at a time
+MAX_PRODUCTS = 2**23  # numbers that are held at once, a true class and a triple each: fewer triples of many classes
 
 
 def transition(triples: Tensor, num_classes: int, *, generator: torch.Generator) -> tuple[Tensor, Tensor]:
     """The transition matrix (true classes, labels) and the share of each true class (classes,), from the labels of
     samples and their two nearest neighbours: (samples, 3)."""
-    if len(triples) > MAX_TRIPLES:
-        triples = triples[torch.randperm(len(triples), generator=generator)[:MAX_TRIPLES]]
+    most = min(MAX_TRIPLES, MAX_PRODUCTS // num_classes)
+    if len(triples) > most:
+        triples = triples[torch.randperm(len(triples), generator=generator)[:most]]
     seen = [_counted(triples[:, : order + 1].cpu()) for order in range(3)]
     rows = (5 * torch.eye(num_classes, dtype=torch.float64) - 1).requires_grad_()
     shares = torch.zeros(num_classes, dtype=torch.float64, requires_grad=True)
