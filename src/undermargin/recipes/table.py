@@ -3,10 +3,10 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from types import MappingProxyType
 from typing import Protocol
 
 from undermargin.errors import InputError
+from undermargin.plugins import Table
 from undermargin.recipes.aum import Aum
 from undermargin.recipes.bootstrap import Hard, Soft
 from undermargin.recipes.co_teaching import CoTeaching
@@ -15,6 +15,7 @@ from undermargin.recipes.ctrl import Ctrl
 from undermargin.recipes.d2l import D2l
 from undermargin.recipes.data_parameters import DataParameters
 from undermargin.recipes.dy_bootstrap import DyBootstrap
+from undermargin.recipes.fine import Fine
 from undermargin.recipes.fitted import Fitted
 from undermargin.recipes.incv import Incv
 from undermargin.recipes.l_dmi import LDmi
@@ -22,6 +23,8 @@ from undermargin.recipes.lesson import Lesson
 from undermargin.recipes.mentornet import DATA_DRIVEN, MentorNet
 from undermargin.recipes.oracle import Oracle
 from undermargin.recipes.random_weighting import RandomWeighting
+from undermargin.recipes.second_split_forgetting import SecondSplitForgetting
+from undermargin.recipes.simifeat import SimiFeat
 from undermargin.recipes.standard import Standard
 
 
@@ -44,7 +47,9 @@ class Recipe:
     trainings: str = "1"  # the cost, in trainings of one network
 
 
-RECIPES: Mapping[str, Recipe] = MappingProxyType(
+RECIPES: Mapping[str, Recipe] = Table(
+    "undermargin.recipes",
+    Recipe,
     {
         "standard": Recipe(Standard, "cross-entropy on the labels as they are", ""),
         "oracle": Recipe(Oracle, "cross-entropy on the correctly labeled samples alone", "", needs=("is_clean",)),
@@ -102,7 +107,28 @@ RECIPES: Mapping[str, Recipe] = MappingProxyType(
             Ctrl, "remove the clusters of large loss curves, train again", "Yue and Jha 2022", trainings="2"
         ),
         "aum": Recipe(Aum, "remove what AUM flags, train again", "Pleiss et al. 2020", trainings="3"),
-    }
+        "second_split_forgetting": Recipe(
+            SecondSplitForgetting,
+            "remove what is soon forgotten when training goes on with other samples",
+            "Maini et al. 2022",
+            trainings="3",
+        ),
+        "fine": Recipe(
+            Fine, "remove what is out of line with the features of its class", "Kim et al. 2021", trainings="1.3"
+        ),
+        "simifeat": Recipe(
+            SimiFeat,
+            "remove, within each class, as many as are estimated wrong, by the neighbours' labels",
+            "Zhu et al. 2022",
+            trainings="1, or 1.3 where features must be learned",
+        ),
+        "simifeat_vote": Recipe(
+            partial(SimiFeat, variant="vote"),
+            "remove whose neighbours mostly have another label",
+            "Zhu et al. 2022",
+            trainings="1, or 1.3 where features must be learned",
+        ),
+    },
 )
 
 
