@@ -5,6 +5,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import paper_page
+import recipes_page
 import typer.main
 
 from undermargin.cli import app
@@ -223,6 +225,8 @@ PAGES = {
     DOCS / "scan.md": scan_page,
     DOCS / "cli.md": cli,
     DOCS / "scores-and-cutoffs.md": methods,
+    DOCS / "methods.md": recipes_page.page,
+    DOCS / "paper.md": paper_page.page,
     README: readme,
 }
 
