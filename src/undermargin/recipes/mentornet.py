@@ -33,7 +33,7 @@ class MentorNet:
     is_time_frozen: bool = False  # the mentor's time ends with the burn-in
     dropout: tuple[tuple[float, int], ...] = ((0.5, 17), (0.05, 83))  # the share left out, for how many percents each
     num_points: int = 80_000  # of the grid: the authors' 100,000 less their held-out fifth
-    num_steps: int = 10_000  # of the mentor's training; the authors' 30,000 hardly find more
+    num_steps: int = 10_000  # of the mentor's training; the authors make 30,000, which take three times as long
 
     def fit(self, lesson: Lesson) -> Fitted:
         """Teach a mentor, then train once."""
