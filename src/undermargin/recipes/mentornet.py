@@ -19,6 +19,7 @@ from undermargin.training.objective import Objective, Step
 
 MENTOR = "mentor.safetensors"
 NOISE_RATES = (0.2, 0.4, 0.8)  # of the authors' experiments; between them we interpolate
+NAMES = {"predefined": "mentornet", "data_driven": "mentornet_dd"}
 PERCENTILES = {"predefined": (0.75, 0.75, 0.5), "data_driven": (0.8, 0.6, 0.5)}
 
 
@@ -41,7 +42,7 @@ class MentorNet:
         mentored = Mentored(self._mentor(lesson, percentile), percentile, len(lesson.labels), self)
         training, tracker = lesson.train(objective=mentored)
         weights = lesson.own(mentored.weights().cpu())
-        return Fitted(training, watched(lesson, tracker) | {"mentornet": weights}, weights=weights)
+        return Fitted(training, watched(lesson, tracker) | {NAMES[self.curriculum]: weights}, weights=weights)
 
     def _percentile(self, lesson: Lesson) -> float:
         if self.percentile is not None:
