@@ -31,7 +31,7 @@ def test_everything_after_the_scores_works_without_torch(tmp_path):
 from undermargin import Run, Verdicts, folds, identify, threshold_samples
 import undermargin.clean, undermargin.decisions, undermargin.review.app, undermargin.review.sheet
 import undermargin.cli, undermargin.folder, undermargin.metrics, undermargin.noise, undermargin.trajectories
-import undermargin.export, undermargin.report
+import undermargin.data.official, undermargin.export, undermargin.report
 verdicts = identify(Run([1.0, -1.0, 0.0], [False, False, True]))
 verdicts.save({str(tmp_path / "v.parquet")!r})
 print(Verdicts.load({str(tmp_path / "v.parquet")!r})[1])

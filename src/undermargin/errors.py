@@ -6,6 +6,7 @@
       NotMergedError     scores were read before the ranks had been merged
       IdentifyError      these runs cannot be judged in this way
       TrainingError      a training could not be brought to its end
+        DivergedError    because its weights are no numbers any more
       FolderError        a scan folder is damaged, in use, or of another data set
       ModelError         a pretrained model is not there or cannot be loaded
     UndermarginWarning
@@ -36,6 +37,10 @@ class IdentifyError(UndermarginError):
 
 class TrainingError(UndermarginError):
     """A training could not be brought to its end."""
+
+
+class DivergedError(TrainingError):
+    """A training's weights are no numbers any more."""
 
 
 class FolderError(UndermarginError):

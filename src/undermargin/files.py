@@ -25,6 +25,16 @@ def replacing(path: str | Path) -> Iterator[Path]:
         partial.unlink(missing_ok=True)
 
 
+@contextmanager
+def only_one(path: Path) -> Iterator[None]:
+    """Wait until no other process holds this file's lock, and hold it; a killed process lets go of its own."""
+    import fcntl
+
+    with path.open("a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
 def append_line(path: Path, value: Any) -> None:
     """Add a line to a JSON-lines file."""
     with path.open("a") as file:

@@ -39,7 +39,7 @@ def _suspicion(verdicts: Verdicts) -> npt.NDArray[np.float64]:
     return suspicion
 
 
-def average_precision(suspicion: npt.NDArray[np.float64], truth: Mask) -> float:
+def average_precision(suspicion: npt.NDArray[np.floating], truth: Mask) -> float:
     """Mean precision at each mislabeled sample, going down from the highest suspicion; ties count together."""
     if not truth.any():
         return float("nan")

@@ -9,6 +9,7 @@ from undermargin.cli.demo import demo
 from undermargin.cli.export import export
 from undermargin.cli.identify import identify
 from undermargin.cli.methods import methods
+from undermargin.cli.paper import paper
 from undermargin.cli.report import report
 from undermargin.cli.retrain import retrain
 from undermargin.cli.review import review
@@ -22,7 +23,7 @@ app = typer.Typer(
     rich_markup_mode=None,  # plain help is there at once
     pretty_exceptions_enable=False,
 )
-for command in (demo, scan, identify, report, review, clean, export, retrain, methods):
+for command in (demo, scan, identify, report, review, clean, export, retrain, methods, paper):
     app.command()(command)
 
 

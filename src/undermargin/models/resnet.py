@@ -22,15 +22,15 @@ class Block(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """(batch, inputs, height, width) -> (batch, outputs, height / stride, width / stride)."""
-        shortcut = F.avg_pool2d(x, self.stride) if self.stride > 1 else x
+        shortcut = F.avg_pool2d(x, self.stride, ceil_mode=True) if self.stride > 1 else x  # odd sides too
         if self.widening:
             shortcut = F.pad(shortcut, (0, 0, 0, 0, 0, self.widening))
         y = F.relu(self.first_norm(self.first(x)))
         return F.relu(self.second_norm(self.second(y)) + shortcut)
 
 
-class ResNet(nn.Module):
-    """A residual network that takes images as bytes, uint8 (batch, height, width, channels)."""
+class SmallResNet(nn.Module):
+    """Three stages of `blocks` blocks each, for numbers (batch, channels, height, width)."""
 
     def __init__(self, num_outputs: int, *, channels: int = 3, blocks: int = 1, stem_stride: int = 1) -> None:
         super().__init__()
@@ -45,6 +45,20 @@ class ResNet(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         """Logits (batch, outputs)."""
-        x = F.relu(self.stem_norm(self.stem(normalised(images, self.stem.weight.dtype))))
+        x = F.relu(self.stem_norm(self.stem(images)))
         logits: Tensor = self.output(self.blocks(x).mean((2, 3)))
         return logits
+
+
+class ResNet(SmallResNet):
+    """A residual network that takes images as bytes, uint8 (batch, height, width, channels)."""
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Logits (batch, outputs)."""
+        return super().forward(normalised(images, self.stem.weight.dtype))
+
+
+def small_resnet(num_outputs: int, *, channels: int = 3, side: int = 32, depth: int = 32) -> nn.Module:
+    """ResNet-`depth` of the paper; sides above 32 pixels (Tiny ImageNet) are halved by the first convolution."""
+    stem_stride = 2 if side > 32 else 1
+    return SmallResNet(num_outputs, channels=channels, blocks=(depth - 2) // 6, stem_stride=stem_stride)

@@ -1,10 +1,14 @@
 """Augmentation of whole batches, on the device."""
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812 - torch's own name for it
+
+Augment = Callable[[tuple[Tensor, ...], torch.Generator], tuple[Tensor, ...]]
 
 
 @dataclass(frozen=True)
@@ -20,6 +24,35 @@ class Augmentation:
         top, left = torch.randint(0, 2 * self.pixels + 1, (2, len(images), 1), generator=generator)
         is_flipped = torch.randint(0, 2, (len(images), 1), generator=generator).bool() & self.flips
         return (_cut(images, self.pixels, top, left, is_flipped), *batch[1:])
+
+
+@dataclass(frozen=True)
+class ScaledCrops:
+    """For photos: a part of random area and shape, brought to `side` pixels, and mirroring (He et al. 2016).
+
+    `area` is from how much of the image, `shape` from which ratio of width to height up to its inverse.
+    """
+
+    side: int
+    area: float = 0.08
+    shape: float = 3 / 4
+
+    def __call__(self, batch: tuple[Tensor, ...], generator: torch.Generator) -> tuple[Tensor, ...]:
+        """Augment the images (batch, height, width, channels), the first of the inputs; others stay."""
+        images = batch[0]
+        area, shape, across, down, mirror = torch.rand(5, len(images), generator=generator)
+        area = self.area + (1 - self.area) * area
+        ratio = torch.exp((2 * shape - 1) * -math.log(self.shape))
+        width, height = (area * ratio).sqrt().clamp(max=1), (area / ratio).sqrt().clamp(max=1)
+        sign = 1 - 2 * (mirror < 0.5).float()
+        zero = torch.zeros_like(width)
+        rows = [sign * width, zero, (2 * across - 1) * (1 - width), zero, height, (2 * down - 1) * (1 - height)]
+        where = F.affine_grid(
+            torch.stack(rows, 1).view(-1, 2, 3), [len(images), 1, self.side, self.side], align_corners=False
+        )
+        numbers = images.permute(0, 3, 1, 2).float()
+        cut = F.grid_sample(numbers, where.to(images.device), padding_mode="reflection", align_corners=False)
+        return (cut.round().to(images.dtype).permute(0, 2, 3, 1), *batch[1:])
 
 
 def _cut(images: Tensor, pixels: int, top: Tensor, left: Tensor, is_flipped: Tensor) -> Tensor:

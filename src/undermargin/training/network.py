@@ -5,15 +5,15 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 
-import numpy as np
 import torch
 from accelerate import Accelerator
 from torch import Tensor, nn
-from torch.nn import functional as F  # noqa: N812 - torch's own name for it
 
 from undermargin.data.pixels import Pixels
 from undermargin.errors import TrainingError
+from undermargin.models.group import features, first
 from undermargin.training.engine import Budget, Logits, Observe, Rows
+from undermargin.training.objective import Objective, Step
 
 Input = Tensor | Pixels  # a row a sample; pixels on disk are read batch by batch
 Inputs = tuple[Input, ...]  # what a model takes
@@ -21,6 +21,7 @@ Augment = Callable[[tuple[Tensor, ...], torch.Generator], tuple[Tensor, ...]]
 
 OPTIMIZER = "optimizer."  # prefix of the optimizer's tensors in a checkpoint
 MODEL = "model."
+OBJECTIVE = "objective."
 SCALER = "scaler."  # of the gradients, with fp16
 PREDICTED_TOGETHER = 1024
 BATCHES_AHEAD = 2  # that are read from disk while others are trained on
@@ -51,6 +52,7 @@ class Training:
         augment: Augment | None = None,
         rows: Tensor | None = None,
         precision: str = "no",
+        objective: Objective | None = None,
     ) -> None:
         self.accelerator = accelerator(precision)
         self.device = self.accelerator.device
@@ -60,6 +62,7 @@ class Training:
         self.budget = budget
         self.seed = seed
         self.augment = augment
+        self.objective = objective or Objective()
         self.network = model  # the bare one; `model` may be wrapped for several processes
         self.accelerator.free_memory()  # it would hold on to every network it has ever seen
         self.model, self.optimizer = self.accelerator.prepare(model, _optimizer(model, budget))
@@ -70,27 +73,51 @@ class Training:
         """Show every sample once; `observe(logits, labels, indices)` sees every step."""
         generator = torch.Generator().manual_seed(self.seed * 1_000_003 + epoch)
         order = self.rows[torch.randperm(len(self.rows), generator=generator)]
-        batches = _batches(order, self.budget.batch_size, self.accelerator.num_processes)
         for group in self.optimizer.param_groups:
             group["lr"] = self.budget.rate(epoch)
         generator.manual_seed(generator.initial_seed() + self.accelerator.process_index)  # each rank draws its own
-        self.model.train()
         with torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else []):
             torch.manual_seed(int(torch.randint(2**62, (1,), generator=generator)))  # for dropout
-            for indices, batch in self._loaded(batches):
-                self._step(indices, batch, generator, observe)
+            self.objective.begin_epoch(self, epoch, generator)
+            batches = self.objective.batches(order, self.budget.batch_size, epoch)
+            batches = _without_remainder(batches, self.accelerator.num_processes)
+            self.model.train()
+            for number, (indices, batch) in enumerate(self._loaded(batches)):
+                share = (epoch + number / len(batches)) / self.budget.epochs
+                inputs = self.augment(batch, generator) if self.augment else batch
+                step = self._forward(indices, inputs, epoch, share, generator)
+                if observe is not None:
+                    observe(first(step.outputs), step.labels, step.indices)
+                self._update(step)
 
-    def _step(
-        self, indices: Tensor, batch: tuple[Tensor, ...], generator: torch.Generator, observe: Observe | None
-    ) -> None:
-        labels = self.labels[indices]
+    def _forward(
+        self, indices: Tensor, inputs: tuple[Tensor, ...], epoch: int, share: float, generator: torch.Generator
+    ) -> Step:
         with self.accelerator.autocast():
-            logits = self.model(*(self.augment(batch, generator) if self.augment else batch))
-        if observe is not None:
-            observe(logits, labels, indices)
+            outputs = self.model(*inputs)
+        return Step(
+            outputs=outputs.float(),
+            labels=self.labels[indices],
+            indices=indices,
+            epoch=epoch,
+            share=share,
+            generator=generator,
+            evaluated=lambda: self._evaluated(inputs),
+        )
+
+    def _update(self, step: Step) -> None:
         self.optimizer.zero_grad()
-        self.accelerator.backward(F.cross_entropy(logits.float(), labels))
+        self.accelerator.backward(self.objective.loss(step))
         self.optimizer.step()
+        self.objective.end_step()
+
+    @torch.no_grad()
+    def _evaluated(self, inputs: tuple[Tensor, ...]) -> Tensor:
+        self.model.eval()
+        with self.accelerator.autocast():
+            outputs: Tensor = self.network(*inputs)
+        self.model.train()
+        return outputs.float()
 
     def _loaded(self, batches: list[Tensor]) -> Iterator[tuple[Tensor, tuple[Tensor, ...]]]:
         """This process's share of every batch, on the device; what is on disk is read ahead in a thread."""
@@ -113,40 +140,57 @@ class Training:
             for values in self.inputs
         )
 
-    @torch.no_grad()
     def predict(self, rows: Rows) -> Logits:
         """Logits of these samples, whether they were trained on or not: (rows, outputs)."""
+        return first(self.outputs(rows)).cpu().numpy()
+
+    @torch.no_grad()
+    def outputs(self, rows: Rows, generator: torch.Generator | None = None) -> Tensor:
+        """What `predict` gives, of every network if there are several: (rows, networks, outputs); augmented as in
+        training if there is a generator to draw from."""
         self.model.eval()
-        parts = torch.split(torch.from_numpy(rows), PREDICTED_TOGETHER)
+        parts = (self._take(part) for part in torch.split(torch.from_numpy(rows), PREDICTED_TOGETHER))
+        if self.augment and generator:
+            augment, drawn = self.augment, generator
+            parts = (augment(part, drawn) for part in parts)
         with self.accelerator.autocast():
-            return np.concatenate([self.network(*self._take(part)).float().cpu().numpy() for part in parts])
+            return torch.cat([self.network(*part).float() for part in parts])
+
+    def features(self, rows: Rows) -> Tensor:
+        """What the last linear layer of the first network sees of these samples: (rows, numbers)."""
+        return features(self.network, lambda: self.outputs(rows))
 
     def tensors(self) -> dict[str, Tensor]:
         """Everything that training has changed, by name."""
         model = {MODEL + name: value for name, value in _untied(self.network.state_dict()).items()}
-        state = self.optimizer.state_dict()["state"]
+        learned = {OBJECTIVE + name: value for name, value in self.objective.tensors().items()}
         scaler = self.accelerator.scaler.state_dict() if self.accelerator.scaler is not None else {}
-        model |= {SCALER + name: torch.tensor(value) for name, value in scaler.items()}
-        return model | {
+        scale = {SCALER + name: torch.tensor(value) for name, value in scaler.items()}
+        state = {
             f"{OPTIMIZER}{number}.{name}": torch.as_tensor(value)
-            for number, values in state.items()
+            for number, values in self.optimizer.state_dict()["state"].items()
             for name, value in values.items()
             if value is not None
         }
+        return model | learned | scale | state
 
     def load(self, tensors: Mapping[str, Tensor]) -> None:
         """Take over what `tensors` gave."""
-        model = {name.removeprefix(MODEL): value for name, value in tensors.items() if name.startswith(MODEL)}
-        self.network.load_state_dict(model)
-        scaler = {name.removeprefix(SCALER): value.item() for name, value in tensors.items() if name.startswith(SCALER)}
-        if self.accelerator.scaler is not None and scaler:
-            self.accelerator.scaler.load_state_dict(scaler)
+        self.network.load_state_dict(_under(MODEL, tensors))
+        self.objective.load(_under(OBJECTIVE, tensors))
+        scale = {name: value.item() for name, value in _under(SCALER, tensors).items()}
+        if self.accelerator.scaler is not None and scale:
+            self.accelerator.scaler.load_state_dict(scale)
         state: dict[int, dict[str, Tensor]] = {}
-        for name, value in tensors.items():
-            if name.startswith(OPTIMIZER):
-                number, key = name.removeprefix(OPTIMIZER).split(".", 1)
-                state.setdefault(int(number), {})[key] = value
+        for name, value in _under(OPTIMIZER, tensors).items():
+            number, key = name.split(".", 1)
+            state.setdefault(int(number), {})[key] = value
         self.optimizer.load_state_dict({**self.optimizer.state_dict(), "state": state})
+
+
+def _under(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Those whose names begin so, without it."""
+    return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
 
 
 def _untied(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -170,10 +214,8 @@ def _optimizer(model: nn.Module, budget: Budget) -> torch.optim.Optimizer:
     )
 
 
-def _batches(order: Tensor, batch_size: int, num_processes: int) -> list[Tensor]:
-    """Batches in this order; a last one with less than two samples a process, which have no batch statistics, joins
-    the one before."""
-    batches = list(torch.split(order, batch_size))
+def _without_remainder(batches: list[Tensor], num_processes: int) -> list[Tensor]:
+    """A last batch with less than two samples a process, which have no batch statistics, joins the one before."""
     if len(batches) > 1 and len(batches[-1]) < 2 * num_processes:
         batches[-2:] = [torch.cat(batches[-2:])]
     return batches
@@ -197,7 +239,16 @@ class NetworkPlan:
     augment: Augment | None = None
     precision: str = "no"
 
-    def start(self, labels: Rows, num_outputs: int, *, seed: int, budget: Budget, rows: Rows | None = None) -> Training:
+    def start(
+        self,
+        labels: Rows,
+        num_outputs: int,
+        *,
+        seed: int,
+        budget: Budget,
+        rows: Rows | None = None,
+        objective: Objective | None = None,
+    ) -> Training:
         """A training on these labels (samples,), of these rows alone if they are given."""
         return Training(
             build(self.make_model, num_outputs, seed=seed),
@@ -208,4 +259,5 @@ class NetworkPlan:
             augment=self.augment,
             rows=None if rows is None else torch.from_numpy(rows),
             precision=self.precision,
+            objective=objective,
         )

@@ -1,0 +1,90 @@
+"""undermargin paper."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from undermargin.cli import show_paper as show
+
+EVERYTHING = "all"
+DATASETS = "datasets"
+LIST = "list"
+
+
+def paper(
+    name: Annotated[str, typer.Argument(help="An experiment, or: list, datasets, all.")] = LIST,
+    preset: Annotated[str, typer.Option(help="paper, laptop or smoke.")] = "laptop",
+    data: Annotated[Path, typer.Option(envvar="UNDERMARGIN_DATA", help="The folder of the official data sets.")] = Path(
+        "data"
+    ),
+    out: Annotated[Path, typer.Option(help="The folder of results, tables and figures.")] = Path("paper"),
+    jobs: Annotated[int, typer.Option(min=1, help="Cells that run at a time.")] = 1,
+    ray: Annotated[bool, typer.Option("--ray", help="Run the cells on a Ray cluster.")] = False,
+    is_dry: Annotated[bool, typer.Option("--dry-run", help="Say what would be run, and run nothing.")] = False,
+    no_run: Annotated[bool, typer.Option("--no-run", help="Tables and figures of what has been run.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+) -> None:
+    """Reproduce a table or a figure of the paper.
+
+    \b
+        undermargin paper table-cifar-uniform --preset laptop --data data
+        undermargin paper datasets --data data
+    """
+    from undermargin import paper as experiments
+    from undermargin.errors import InputError
+    from undermargin.paper.store import Store
+
+    if preset not in experiments.PRESETS:
+        raise InputError(f"there is no preset {preset!r}; choose from {', '.join(experiments.PRESETS)}")
+    if name == DATASETS:
+        show.result(_datasets(data), as_json, show.datasets)
+        return
+    if name == LIST:
+        show.result(_experiments(), as_json, show.experiments)
+        return
+    names = list(experiments.EXPERIMENTS) if name == EVERYTHING else [name]
+    store = Store(out)
+    if is_dry:
+        show.result(_plan(names, preset, store), as_json, show.plan)
+        return
+    runner = experiments.Runner(store, data, jobs, ray)
+    files: list[Path] = []
+    for one in names:
+        if no_run:
+            results = experiments.Results.read(store, preset, data)
+            files += experiments.write(one, results)
+        else:
+            files += experiments.reproduce(one, preset, runner, show.cell)
+    show.result([str(path) for path in files], as_json, show.files)
+
+
+def _datasets(root: Path) -> list[dict[str, Any]]:
+    from undermargin.data.official import OFFICIAL, found
+
+    return [
+        {
+            "name": name,
+            "path": None if one.path is None else str(one.path),
+            "counts": dict(one.counts),
+            "home": OFFICIAL[name].home,
+            "place": str(root / OFFICIAL[name].place),
+        }
+        for name, one in found(root).items()
+    ]
+
+
+def _experiments() -> list[dict[str, str]]:
+    from undermargin.paper import EXPERIMENTS
+
+    return [
+        {"name": name, "title": row.title, "claim": row.claim, "cost": row.cost} for name, row in EXPERIMENTS.items()
+    ]
+
+
+def _plan(names: list[str], preset: Any, store: Any) -> list[dict[str, Any]]:
+    from undermargin.paper import EXPERIMENTS
+
+    done = store.results()
+    cells = {cell.key: cell for name in names for cell in EXPERIMENTS[name].cells(preset)}
+    return [{"cell": str(cell), "key": key, "is_done": key in done} for key, cell in cells.items()]

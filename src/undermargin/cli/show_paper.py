@@ -1,0 +1,57 @@
+"""What `undermargin paper` shows."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from undermargin.cli.show import console
+
+
+def result(values: list[Any], as_json: bool, shown: Callable[[list[Any]], None]) -> None:
+    """As JSON, or as people read it."""
+    if as_json:
+        console.print_json(json.dumps(values))
+    else:
+        shown(values)
+
+
+def datasets(rows: list[dict[str, Any]]) -> None:
+    """Which official data sets are there, and where the others belong."""
+    table = Table("data set", "found", "samples", box=None, padding=(0, 2, 0, 0))
+    for row in rows:
+        counts = ", ".join(f"{number:,} {split}" for split, number in row["counts"].items())
+        missing = f"[dim]no: from {escape(row['home'])} to {escape(row['place'])}[/]"
+        table.add_row(row["name"], escape(row["path"]) if row["path"] else missing, counts)
+    console.print(table)
+
+
+def experiments(rows: list[dict[str, str]]) -> None:
+    """Every experiment: what the paper claims, and what it costs."""
+    for row in rows:
+        console.print(f"[bold]{row['name']}[/]  {escape(row['title'])}")
+        console.print(f"    [dim]claim[/] {escape(row['claim'])}")
+        console.print(f"    [dim]cost[/]  {escape(row['cost'])}")
+
+
+def plan(rows: list[dict[str, Any]]) -> None:
+    """Every cell, and whether it has been run."""
+    for row in rows:
+        console.print(f"{'[green]done[/]' if row['is_done'] else 'to run'}  {escape(row['cell'])}")
+    console.print(f"{sum(row['is_done'] for row in rows)} of {len(rows)} cells have been run")
+
+
+def cell(done: Any, numbers: dict[str, Any]) -> None:
+    """A finished cell, on standard error."""
+    error = "Diverged" if "diverged" in numbers else numbers.get("test_error")
+    shown = f"{error:.1%} test error" if isinstance(error, float) else str(error or "done")
+    Console(stderr=True, highlight=False).print(f"{escape(str(done))}: {shown}")
+
+
+def files(paths: list[str]) -> None:
+    """What was written."""
+    for path in paths:
+        console.print(escape(path), soft_wrap=True)

@@ -1,0 +1,145 @@
+"""Folders, tar and zip files alike: names of files, and their bytes when they are asked for."""
+
+import os
+import tarfile
+import zipfile
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Protocol
+
+from undermargin.errors import InputError
+
+
+class Archive(Protocol):
+    """Files by name."""
+
+    @property
+    def names(self) -> Iterable[str]:
+        """Of all files, with slashes, in alphabetical order."""
+
+    def read(self, name: str) -> bytes:
+        """What is in a file."""
+
+
+class Folder:
+    """Files below a folder."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @cached_property
+    def names(self) -> Sequence[str]:
+        """Of all files."""
+        names = []
+        for folder, _, files in os.walk(self.path, followlinks=True):
+            inside = Path(folder).relative_to(self.path).as_posix()
+            names += files if inside == "." else [f"{inside}/{name}" for name in files]
+        return sorted(names)
+
+    def read(self, name: str) -> bytes:
+        """What is in a file; a name from a list must not lead out of the folder."""
+        if ".." in Path(name).parts or Path(name).is_absolute():
+            raise InputError(f"{name} is not below {self.path}")
+        return (self.path / name).read_bytes()
+
+
+class Tar:
+    """A tar file that is not compressed: read in places, from any thread, and never unpacked.
+
+    Tar files in it are looked into: a file of `n01440764.tar` is called `n01440764/NAME`.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.places: dict[str, tuple[int, int]] = {}  # name -> offset, bytes
+        self.file = os.open(path, os.O_RDONLY)
+        with path.open("rb") as file:
+            try:
+                with tarfile.open(fileobj=file, mode="r:") as outer:
+                    self._index(outer, "", 0)
+            except tarfile.TarError as error:
+                raise InputError(f"{path} cannot be read as a tar file: {error}; get it again") from None
+        self.names = sorted(self.places)
+
+    def __del__(self) -> None:
+        if hasattr(self, "file"):
+            os.close(self.file)
+
+    def _index(self, tar: tarfile.TarFile, prefix: str, start: int) -> None:
+        for member in tar:
+            if member.isfile() and member.name.endswith(".tar"):
+                with tarfile.open(fileobj=tar.extractfile(member), mode="r:") as inner:
+                    self._index(inner, f"{prefix}{member.name.removesuffix('.tar')}/", start + member.offset_data)
+            elif member.isfile():
+                self.places[prefix + member.name.removeprefix("./")] = (start + member.offset_data, member.size)
+
+    def read(self, name: str) -> bytes:
+        """What is in a file."""
+        offset, size = self.places[name]
+        data = os.pread(self.file, size, offset)
+        if len(data) != size:
+            raise InputError(f"{self.path} ends inside of {name}; was it cut off?")
+        return data
+
+
+class Zip:
+    """A zip file, never unpacked."""
+
+    def __init__(self, path: Path) -> None:
+        try:
+            self.file = zipfile.ZipFile(path)
+        except zipfile.BadZipFile as error:
+            raise InputError(f"{path} cannot be read as a zip file: {error}; get it again") from None
+        self.names = sorted(name for name in self.file.namelist() if not name.endswith("/"))
+
+    def __del__(self) -> None:
+        if hasattr(self, "file"):
+            self.file.close()
+
+    def read(self, name: str) -> bytes:
+        """What is in a file."""
+        try:
+            return self.file.read(name)
+        except zipfile.BadZipFile as error:
+            raise InputError(f"{name} is damaged: {error}") from None
+
+
+def open_archive(path: Path) -> Archive:
+    """What is at `path`, ready to be read."""
+    if path.is_dir():
+        return Folder(path)
+    return Zip(path) if path.suffix == ".zip" else Tar(path)
+
+
+@dataclass(frozen=True)
+class Members:
+    """Some files of an archive: see `Files`."""
+
+    archive: Archive
+    ids: Sequence[str]
+
+    def read(self, index: int) -> bytes:
+        """The file of one image."""
+        return self.archive.read(self.ids[index])
+
+
+def read_members(path: Path, names: Sequence[str]) -> dict[str, bytes]:
+    """These files, by their last names, of a folder or of a compressed tar file, which is read once."""
+    found: dict[str, bytes] = {}
+    if path.is_dir():
+        found = {name: (path / name).read_bytes() for name in names if (path / name).is_file()}
+    else:
+        try:
+            with tarfile.open(path) as tar:
+                for member in tar:
+                    name = Path(member.name).name
+                    if name in names and (file := tar.extractfile(member)):
+                        found[name] = file.read()
+        except (tarfile.TarError, EOFError, OSError) as error:
+            raise InputError(f"{path} cannot be unpacked: {error}; get it again") from None
+    missing = [name for name in names if name not in found]
+    if missing:
+        raise InputError(f"{path} lacks {', '.join(missing)}; get it again")
+    return found

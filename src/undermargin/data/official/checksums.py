@@ -1,0 +1,19 @@
+"""Whether files are the ones that were published, as far as their md5 sums are known."""
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+
+from undermargin.errors import InputError
+
+
+def check_md5(path: Path, known: Sequence[str], contents: bytes | None = None) -> None:
+    """Raise unless the md5 sum of a file, or of what is compressed in it, is one of the known (or begins like it)."""
+    with path.open("rb") as file:
+        found = hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
+    inside = found if contents is None else hashlib.md5(contents, usedforsecurity=False).hexdigest()
+    if not any(md5.startswith(start) for start in known for md5 in (found, inside)):
+        raise InputError(
+            f"{path} is not the published file: its md5 sum is {found}, expected {' or '.join(known)}; "
+            "get it again, or load it without the check (check=False)"
+        )

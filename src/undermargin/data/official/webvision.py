@@ -1,0 +1,71 @@
+"""WebVision 1.0, all of it or its first 50 classes: as lists of files, or as class folders."""
+
+from pathlib import Path
+
+import numpy as np
+
+from undermargin.data.official.archives import Folder, Members
+from undermargin.data.official.class_files import load_class_folders
+from undermargin.data.official.lists import read_labels, read_lines
+from undermargin.data.official.record import OfficialSet, Request, first_with
+from undermargin.data.samples import Labels
+from undermargin.errors import InputError
+
+FEW = 50
+PLACES = ("webvision", "WebVision", "webvision1.0")
+TRAIN_LISTS = {"info/train_filelist_google.txt": "google/", "info/train_filelist_flickr.txt": "flickr/"}
+TEST_LIST = "info/val_filelist.txt"
+TEST_FOLDERS = ("val_images_256/", "val_images/", "val/")
+
+
+def locate(root: Path) -> Path | None:
+    """The folder with `info/`, or with class folders in `train/`."""
+    return first_with(root, PLACES, ("info", "train"))
+
+
+def locate_few(root: Path) -> Path | None:
+    """The folder of the first 50 classes, or of all."""
+    return first_with(root, ("webvision50", "WebVision50", *PLACES), ("info", "train"))
+
+
+def load(path: Path, request: Request) -> OfficialSet:
+    """Files and labels; "test" is the published validation set."""
+    if (path / "info").is_dir():
+        return _listed(path, request)
+    return load_class_folders(path, "train" if request.split == "train" else "val")
+
+
+def load_few(path: Path, request: Request) -> OfficialSet:
+    """The first 50 classes, from Google and Flickr together."""
+    whole = load(path, request)
+    few = whole.subset(np.flatnonzero(whole.labels < FEW))
+    return OfficialSet(few.images, few.labels, whole.class_names[:FEW], found=whole.found)
+
+
+def _listed(path: Path, request: Request) -> OfficialSet:
+    names: list[str] = []
+    labels: list[Labels] = []
+    if request.split == "train":
+        lists: dict[str, tuple[str, ...]] = {
+            name: ("", folder) for name, folder in TRAIN_LISTS.items() if (path / name).is_file()
+        }
+        lists = lists or {"info/train_filelist_all.txt": ("",)}
+    else:
+        lists = {TEST_LIST: ("", *TEST_FOLDERS)}
+    for name, folders in lists.items():
+        some, numbers = read_labels(path / name)
+        prefix = _prefix(path, some[0], folders) if some else ""
+        names += [prefix + file for file in some]
+        labels.append(numbers)
+    titles = [line.split(",")[0] for line in read_lines(path / "info/synsets.txt")]  # WordNet number and first name
+    found = {"path": str(path), "format": "WebVision"}
+    return OfficialSet(Members(Folder(path), names), np.concatenate(labels), titles, found=found)
+
+
+def _prefix(path: Path, file: str, folders: tuple[str, ...]) -> str:
+    """Lists name files from the data set's folder or from one in it; the first file tells."""
+    for folder in folders:
+        if (path / (folder + file)).is_file():
+            return folder
+    tried = ", ".join(str(path / (folder + file)) for folder in folders)
+    raise InputError(f"the images are not there: tried {tried}")

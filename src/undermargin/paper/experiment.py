@@ -1,0 +1,73 @@
+"""An experiment of the paper: what it claims, what it runs, and what it shows of the results."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from undermargin.paper.cell import Cell
+from undermargin.paper.store import Store
+from undermargin.paper.study import Preset
+from undermargin.paper.tables import Table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True)
+class Results:
+    """What is there already, of one preset."""
+
+    store: Store
+    preset: Preset
+    root: Path  # of the official data sets, for experiments that show images
+    rows: Mapping[str, dict[str, Any]] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, store: Store, preset: Preset, root: Path) -> "Results":
+        """Everything that was stored until now."""
+        return cls(store, preset, root, store.results())
+
+    def numbers(self, cell: Cell) -> dict[str, Any] | None:
+        """A cell's numbers, if it was run."""
+        row = self.rows.get(cell.key)
+        return None if row is None else row["numbers"]
+
+    def seconds(self, cell: Cell) -> float | None:
+        """How long a cell took."""
+        row = self.rows.get(cell.key)
+        return None if row is None else row["seconds"]
+
+    def all(self, cells: Iterable[Cell]) -> list[dict[str, Any]]:
+        """The numbers of those that were run."""
+        return [numbers for cell in cells if (numbers := self.numbers(cell)) is not None]
+
+    def arrays(self, cell: Cell) -> Mapping[str, Any] | None:
+        """A cell's arrays, if it was run and they are there."""
+        path = self.store.folder / "arrays" / f"{cell.key}.npz"
+        if cell.key not in self.rows or not path.is_file():
+            return None
+        with np.load(path, allow_pickle=False) as file:
+            return dict(file)
+
+
+Figures = dict[str, "Figure"]
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One row of EXPERIMENTS."""
+
+    title: str
+    claim: str  # the paper's, in its words or numbers
+    cost: str  # in trainings
+    cells: Callable[[Preset], list[Cell]]
+    tables: Callable[[Results], Sequence[Table]] = lambda results: ()  # noqa: ARG005
+    figures: Callable[[Results], Figures] = lambda results: {}  # noqa: ARG005
+
+
+def caption(title: str, results: Results, note: str = "") -> str:
+    """A title with its preset in it."""
+    return f"{title} (preset {results.preset}{', ' + note if note else ''})"

@@ -1,0 +1,33 @@
+"""The table of experiments: every table and figure of the paper, and its claims that it does not plot."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from undermargin.paper.experiment import Experiment
+from undermargin.paper.experiments import ablations, dynamics, errors, identification
+
+EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
+    {
+        "table-mnist": errors.MNIST,
+        "table-cifar-uniform": errors.CIFAR_UNIFORM,
+        "table-cifar-asymmetric": errors.CIFAR_ASYMMETRIC,
+        "table-tiny-imagenet": errors.TINY_UNIFORM,
+        "table-real": errors.REAL,
+        "figure-precision-recall": identification.PRECISION_RECALL,
+        "figure-precision-recall-asymmetric": identification.PRECISION_RECALL_ASYMMETRIC,
+        "figure-histograms": identification.HISTOGRAMS,
+        "figure-densities": identification.DENSITIES,
+        "figure-lowest": identification.LOWEST,
+        "figure-trajectories": dynamics.TRAJECTORIES,
+        "figure-margins": dynamics.MARGINS,
+        "figure-removal": ablations.REMOVAL,
+        "figure-percentiles": ablations.PERCENTILE,
+        "table-augmentation": ablations.AUGMENTATION,
+        "table-architectures": ablations.ARCHITECTURE,
+        "table-batch-size": ablations.BATCH_SIZE,
+        "table-stopping": ablations.STOPPING,
+        "table-extra-class": ablations.EXTRA_CLASS,
+        "table-cost": ablations.COST,
+        "table-set-size": ablations.SET_SIZE,
+    }
+)

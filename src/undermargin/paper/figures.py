@@ -1,0 +1,135 @@
+"""The paper's figures, drawn from stored results."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from undermargin.data.official.record import OfficialSet
+from undermargin.data.official.record import decoded as decoded_files
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+BLUE, ORANGE, GREY, GREEN, RED = "#3b6fb6", "#e8833a", "#777777", "#4a9d5b", "#c8443c"
+THUMBNAIL = 96  # pixels
+COLOURS = (BLUE, RED, ORANGE, GREEN, "#8661a8", GREY)
+
+
+def new(columns: int, title: str, *, width: float = 4.2, height: float = 3.0) -> "tuple[Figure, list[Axes]]":
+    """A row of axes below a title. Made without pyplot: nothing is left behind in a long run."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width * columns, height + 0.4), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = list(np.atleast_1d(figure.subplots(1, columns)))
+    for axis in axes:
+        axis.spines[["top", "right"]].set_visible(False)
+    figure.suptitle(title, fontsize=10)
+    return figure, axes
+
+
+def precision_recall(lines: Mapping[str, Sequence[tuple[float, list[dict[str, float]]]]], title: str) -> "Figure":
+    """By noise rate, one line an identifier: mean over seeds, bars from the lowest to the highest."""
+    figure, axes = new(2, title)
+    for axis, measure in zip(axes, ("precision", "recall"), strict=True):
+        for colour, (name, points) in zip(COLOURS, lines.items(), strict=False):
+            values = [np.nan_to_num([found[measure] for found in founds]) for _, founds in points]
+            means = np.array([value.mean() for value in values])
+            spread = np.abs([[m - v.min() for m, v in zip(means, values, strict=True)]] * 2)
+            spread[1] = [v.max() - m for m, v in zip(means, values, strict=True)]
+            rates = [rate for rate, _ in points]
+            axis.errorbar(rates, means, spread, color=colour, marker="o", markersize=4, capsize=2, label=name)
+        axis.set(xlabel="noise rate", ylabel=measure, ylim=(0, 1.03))
+    axes[0].legend(frameon=False, fontsize=8)
+    return figure
+
+
+def histograms(found: Mapping[str, Mapping[str, Any]], title: str) -> "Figure":
+    """AUM of clean and mislabeled samples, that of threshold samples as a line, and the cutoff."""
+    figure, axes = new(len(found), title)
+    for axis, (name, numbers) in zip(axes, found.items(), strict=True):
+        counts = numbers["histogram"]
+        edges = np.array(counts["edges"])
+        for group, colour in (("clean", BLUE), ("mislabeled", ORANGE)):
+            if sum(counts[group]):
+                axis.stairs(counts[group], edges, fill=True, alpha=0.6, color=colour, label=group)
+        axis.stairs(counts["threshold"], edges, color=GREY, linestyle="--", label="threshold samples")
+        axis.axvline(numbers["cutoffs"][0], color="black", linewidth=1, label="cutoff")
+        axis.set(title=name, xlabel="AUM", ylabel="samples")
+    axes[0].legend(frameon=False, fontsize=8)
+    return figure
+
+
+def logits(panels: Mapping[str, np.ndarray], label: int, title: str) -> "Figure":
+    """One panel a sample: every class's logit over the epochs (epochs, classes), the area under the margin filled."""
+    figure, axes = new(len(panels), title, width=3.4)
+    for axis, (name, values) in zip(axes, panels.items(), strict=True):
+        epochs = np.arange(1, len(values) + 1)
+        others = np.delete(values, label, axis=1)
+        axis.plot(epochs, others, color="#cccccc", linewidth=0.8)
+        axis.plot(epochs, others.max(1), color=RED, linewidth=1.2, label="largest other")
+        axis.plot(epochs, values[:, label], color=BLUE, linewidth=1.6, label="assigned")
+        above = values[:, label] >= others.max(1)
+        for where, colour in ((above, GREEN), (~above, RED)):
+            axis.fill_between(epochs, values[:, label], others.max(1), where=where, color=colour, alpha=0.2)
+        axis.set(title=name, xlabel="epoch")
+    axes[0].set(ylabel="logit")
+    axes[0].legend(frameon=False, fontsize=8)
+    return figure
+
+
+def margins(lines: Mapping[str, np.ndarray], title: str) -> "Figure":
+    """Left the margins (epochs,), right their running means."""
+    figure, axes = new(2, title)
+    for colour, (name, values) in zip((BLUE, ORANGE), lines.items(), strict=True):
+        epochs = np.arange(1, len(values) + 1)
+        axes[0].plot(epochs, values, color=colour, label=name)
+        axes[1].plot(epochs, np.cumsum(values) / epochs, color=colour, label=name)
+    axes[0].set(xlabel="epoch", ylabel="margin")
+    axes[1].set(xlabel="epoch", ylabel="AUM so far")
+    axes[0].legend(frameon=False, fontsize=8)
+    return figure
+
+
+def curves(
+    lines: Mapping[str, Sequence[tuple[float, float]]],
+    title: str,
+    across: str,
+    up: str,
+    marked: float | None = None,
+) -> "Figure":
+    """Plain lines through points; a dotted line where the method itself would cut."""
+    figure, (axis,) = new(1, title, width=5)
+    for colour, (name, points) in zip((RED, GREY), lines.items(), strict=False):
+        if points:
+            axis.plot(*zip(*points, strict=True), color=colour, marker="o", markersize=4, label=name)
+    if marked is not None:
+        axis.axvline(marked, color="black", linestyle=":", linewidth=1, label="what AUM removes")
+    axis.set(xlabel=across, ylabel=up)
+    axis.legend(frameon=False, fontsize=8)
+    return figure
+
+
+def grid(images: Sequence[np.ndarray], names: Sequence[str], title: str, columns: int = 8) -> "Figure":
+    """Images with their labels below."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    rows = -(-len(images) // columns)
+    figure = Figure(figsize=(1.1 * columns, 1.3 * rows + 0.4), layout="constrained")
+    FigureCanvasAgg(figure)
+    for axis in figure.subplots(rows, columns, squeeze=False).flat:
+        axis.axis("off")
+    for axis, image, name in zip(figure.axes, images, names, strict=False):
+        axis.imshow(image.squeeze(), cmap="gray" if image.shape[-1] == 1 else None, interpolation="nearest")
+        axis.set_title(name, fontsize=7, y=-0.22)
+    figure.suptitle(title, fontsize=10)
+    return figure
+
+
+def decoded(images: OfficialSet) -> list[np.ndarray]:
+    """As arrays (height, width, channels)."""
+    return list(images.images if isinstance(images.images, np.ndarray) else decoded_files(images.images, THUMBNAIL))

@@ -1,0 +1,141 @@
+"""A cell's data: the official samples with noise in their labels, ready to be trained on."""
+
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import nn
+
+from undermargin import noise
+from undermargin.data import official
+from undermargin.data.digits import load_digits
+from undermargin.data.official.record import Joined, OfficialSet
+from undermargin.data.pixels import Pixels
+from undermargin.data.samples import Reading
+from undermargin.models.images import PHOTOS, SPREADS, Centre, Spread, Standardised
+from undermargin.models.networks import NETWORKS
+from undermargin.paper.cell import Cell
+from undermargin.paper.study import Study
+from undermargin.recipes import Known, Lesson
+from undermargin.training.augmentation import Augment, Augmentation, ScaledCrops
+from undermargin.training.network import NetworkPlan
+
+Labels = npt.NDArray[np.int64]
+PLAIN = Spread((0.5,), (0.25,))  # of grey images without published constants
+SIDE = 224  # of photos, cut from larger ones
+DIGITS = [str(digit) for digit in range(10)]
+TRUSTED_SHARE = 0.1  # of the samples: what the data-driven MentorNet is told the truth about
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """Training samples with the test samples behind them."""
+
+    images: npt.NDArray[np.uint8] | Pixels  # (samples, height, width, channels)
+    labels: Labels  # (samples,) with noise in the training part
+    true_labels: Labels  # (training samples,)
+    indices: Labels  # (training samples,) their places in the official training split
+    class_names: list[str]
+
+    @property
+    def is_flipped(self) -> npt.NDArray[np.bool_]:
+        """Whose label was changed: (training samples,)."""
+        return np.asarray(self.labels[: len(self.true_labels)] != self.true_labels)
+
+    @property
+    def test_rows(self) -> Labels:
+        """Behind the training samples."""
+        return np.arange(len(self.true_labels), len(self.labels))
+
+
+def prepare(cell: Cell, root: Path, folder: Path) -> Prepared:
+    """Draw the cell's samples and flip labels, both by its seed; large photos are decoded into a file in `folder`."""
+    study = cell.study
+    train, test = official_training_set(study, root), _official_test_set(study, root)
+    rng = np.random.default_rng(cell.seed)
+    indices = np.sort(rng.permutation(len(train))[: study.num_train])
+    # the test samples do not depend on the seed, so that seeds differ by training alone
+    tested = np.sort(np.random.default_rng(0).permutation(len(test))[: study.num_test])
+    both = _joined(train.subset(indices), test.subset(tested))
+    spill = folder / "pixels"
+    images = both.samples(Reading(image_size=study.image_size, spill=spill)).inputs
+    true_labels, num_classes = train.labels[indices], len(train.class_names)
+    flip = {"uniform": noise.uniform, "asymmetric": noise.asymmetric}.get(cell.noise)
+    noisy = true_labels if flip is None else flip(true_labels, cell.rate, num_classes, seed=cell.seed)
+    labels = np.concatenate([noisy, test.labels[tested]])
+    return Prepared(images, labels, true_labels, indices, train.class_names)
+
+
+def lesson(cell: Cell, prepared: Prepared, folder: Path, scores: tuple[str, ...] = ("aum",)) -> Lesson:
+    """How the cell's data are trained on."""
+    study, num_classes, num_train = cell.study, len(prepared.class_names), len(prepared.true_labels)
+    is_flipped = prepared.is_flipped
+    by_class = np.bincount(prepared.labels[:num_train], is_flipped, num_classes)
+    known = Known(
+        noise_rate=cell.rate,
+        class_noise_rates=by_class / np.maximum(np.bincount(prepared.labels[:num_train], minlength=num_classes), 1),
+        pattern="asymmetric" if cell.noise == "asymmetric" else "uniform",
+        is_clean=~is_flipped,
+        trusted=np.random.default_rng(cell.seed).permutation(num_train)[: int(TRUSTED_SHARE * num_train)],
+        true_labels=prepared.true_labels,
+    )
+    folder.mkdir(parents=True, exist_ok=True)
+    return Lesson(
+        plan=network_plan(study, prepared),
+        labels=prepared.labels,
+        rows=np.arange(num_train),
+        num_classes=num_classes,
+        budget=study.budget,
+        seed=cell.option("training_seed", cell.seed),
+        known=known,
+        scores=scores,
+        folder=folder,
+    )
+
+
+def network_plan(study: Study, prepared: Prepared) -> NetworkPlan:
+    """The study's network for these images."""
+    _, height, width, channels = prepared.images.shape
+    side = SIDE if study.augmentation == "scaled crops" else min(height, width)
+    spread = SPREADS.get(study.data, PHOTOS if channels == 3 else PLAIN)
+    make = partial(_network, study.model, channels, side, spread)
+    pixels = prepared.images if isinstance(prepared.images, Pixels) else torch.from_numpy(prepared.images)
+    return NetworkPlan(study.model, make, (pixels,), study.budget, _augmentation(study, side))
+
+
+def _network(name: str, channels: int, side: int, spread: Spread, num_outputs: int) -> nn.Module:
+    return nn.Sequential(Centre(side), Standardised(NETWORKS[name](num_outputs, channels=channels, side=side), spread))
+
+
+def _augmentation(study: Study, side: int) -> Augment | None:
+    if study.augmentation == "none":
+        return None
+    if study.augmentation == "scaled crops":
+        return ScaledCrops(side)
+    return Augmentation(pixels=side // 8, flips=True)  # 4 of 32 pixels, 8 of 64
+
+
+def official_training_set(study: Study, root: Path) -> OfficialSet:
+    """All samples of it, as published."""
+    if study.data == "digits":
+        digits = load_digits()
+        return OfficialSet(digits.train_images, digits.train_labels, DIGITS)
+    return official.load(study.data, root)
+
+
+def _official_test_set(study: Study, root: Path) -> OfficialSet:
+    if study.data == "digits":
+        digits = load_digits()
+        return OfficialSet(digits.test_images, digits.test_labels, DIGITS)
+    splits = official.OFFICIAL[study.data].splits
+    return official.load(study.data, root, "test" if "test" in splits else "val")
+
+
+def _joined(train: OfficialSet, test: OfficialSet) -> OfficialSet:
+    labels = np.concatenate([train.labels, test.labels])
+    if isinstance(train.images, np.ndarray) and isinstance(test.images, np.ndarray):
+        return OfficialSet(np.concatenate([train.images, test.images]), labels, train.class_names)
+    return OfficialSet(Joined(train.images, test.images), labels, train.class_names)  # type: ignore[arg-type]

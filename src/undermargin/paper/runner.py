@@ -1,0 +1,119 @@
+"""Run what is missing, one cell after the other, side by side, or on a cluster."""
+
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import undermargin
+from undermargin.errors import DivergedError, InputError
+from undermargin.files import replacing
+from undermargin.paper.cell import Cell
+from undermargin.paper.store import Store
+
+OnCell = Callable[[Cell, dict[str, Any]], None]
+
+
+@dataclass(frozen=True)
+class Runner:
+    """Where data are found and results kept, and how many cells run at a time."""
+
+    store: Store
+    root: Path  # of the official data sets
+    num_jobs: int = 1
+    on_cluster: bool = False  # Ray's; `root` and the store's folder must be seen by all of its machines
+
+    def run(self, cells: Sequence[Cell], on_cell: OnCell = lambda cell, numbers: None) -> None:  # noqa: ARG005
+        """Run every cell that has no result yet; a kill loses at most the running ones."""
+        done = self.store.results()
+        missing = list({cell.key: cell for cell in cells if cell.key not in done}.values())
+        for cell, numbers, about in self._finished(missing):
+            self.store.add(cell, numbers, about)
+            on_cell(cell, numbers)
+
+    def _finished(self, cells: Sequence[Cell]) -> Iterator[tuple[Cell, dict[str, Any], dict[str, Any]]]:
+        if self.on_cluster:
+            yield from self._on_ray(cells)
+        elif self.num_jobs == 1:
+            yield from ((cell, *run_cell(cell, self.store, self.root)) for cell in cells)
+        else:
+            threads = max(1, (os.cpu_count() or 1) // self.num_jobs)
+            with ProcessPoolExecutor(self.num_jobs, get_context("spawn"), _use_threads, (threads,)) as pool:
+                futures = {pool.submit(run_cell, cell, self.store, self.root): cell for cell in cells}
+                try:
+                    yield from ((futures[future], *future.result()) for future in as_completed(futures))
+                finally:
+                    pool.shutdown(cancel_futures=True)
+
+    def _on_ray(self, cells: Sequence[Cell]) -> Iterator[tuple[Cell, dict[str, Any], dict[str, Any]]]:
+        try:
+            import ray
+        except ImportError:
+            raise InputError("a cluster needs Ray: pip install 'undermargin[ray]'") from None
+        if not ray.is_initialized():
+            ray.init(address=os.environ.get("RAY_ADDRESS"), log_to_driver=False)
+        remote = ray.remote(run_cell)
+        running = {remote.remote(cell, self.store, self.root): cell for cell in cells}
+        while running:
+            (ready, *_), _ = ray.wait(list(running), num_returns=1)
+            yield (running.pop(ready), *ray.get(ready))
+
+
+def run_cell(cell: Cell, store: Store, root: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A cell's numbers, and how they came about; a training that diverged is a result, too."""
+    from undermargin.paper.kinds import KINDS, Outcome, Place
+    from undermargin.paper.prepared import prepare
+
+    code, started = commit(), time.perf_counter()
+    place = Place(own=store.work(cell) / cell.key, folds=store.work(cell))
+    place.own.mkdir(parents=True, exist_ok=True)
+    try:
+        outcome = KINDS[cell.kind](cell, prepare(cell, root, place.own), place)
+    except DivergedError as error:
+        outcome = Outcome({"diverged": str(error)})
+    if outcome.arrays:
+        _save(store.folder / "arrays" / f"{cell.key}.npz", outcome.arrays)
+    shutil.rmtree(place.own)
+    about = {
+        "seconds": round(time.perf_counter() - started, 1),
+        "commit": code,
+        "version": undermargin.__version__,
+        "num_threads": _num_threads(),
+    }
+    return outcome.numbers, about
+
+
+def commit() -> str:
+    """The commit of the code that runs, marked if there were changes; empty outside of a checkout."""
+    here = Path(__file__).parent
+    try:
+        words = ["git", "-C", str(here), "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
+        return subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip()  # noqa: S603
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+
+
+def _save(path: Path, arrays: dict[str, Any]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path) as partial, partial.open("wb") as file:
+        np.savez_compressed(file, allow_pickle=False, **arrays)
+
+
+def _use_threads(number: int) -> None:
+    import torch
+
+    torch.set_num_threads(number)
+
+
+def _num_threads() -> int:
+    import torch
+
+    return torch.get_num_threads()

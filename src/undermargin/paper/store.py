@@ -1,0 +1,47 @@
+"""Results: one JSON line a finished cell, with everything it depends on."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from undermargin.errors import InputError
+from undermargin.files import append_line
+from undermargin.paper.cell import Cell
+
+
+@dataclass(frozen=True)
+class Store:
+    """A folder with results.jsonl; a line that was cut off by a kill is left out."""
+
+    folder: Path
+
+    @property
+    def path(self) -> Path:
+        """The file of all results."""
+        return self.folder / "results.jsonl"
+
+    def work(self, cell: Cell) -> Path:
+        """Where a running cell keeps its checkpoints; cells with the same folds share them."""
+        return self.folder / "work" / cell.folds_key
+
+    def results(self) -> dict[str, dict[str, Any]]:
+        """Every finished cell's numbers, by its key."""
+        if not self.path.is_file():
+            return {}
+        found = {}
+        *lines, rest = self.path.read_text().split("\n")
+        for number, line in enumerate(lines, 1):
+            try:
+                row = json.loads(line)
+                found[row["key"]] = row
+            except (ValueError, KeyError):
+                raise InputError(f"line {number} of {self.path} is no result; take it out") from None
+        if rest:  # the end of a write that was interrupted: the cell is run again
+            self.path.write_text("".join(line + "\n" for line in lines))
+        return found
+
+    def add(self, cell: Cell, numbers: dict[str, Any], about: dict[str, Any]) -> None:
+        """Write a finished cell."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        append_line(self.path, {"key": cell.key, **cell.settings(), "numbers": numbers, **about})

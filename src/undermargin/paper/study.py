@@ -1,0 +1,114 @@
+"""How a data set is trained on, in each of the three presets."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Literal
+
+from undermargin.errors import InputError
+from undermargin.training.engine import Budget
+
+Preset = Literal["paper", "laptop", "smoke"]
+PRESETS: tuple[Preset, ...] = ("paper", "laptop", "smoke")
+
+
+@dataclass(frozen=True)
+class Study:
+    """One data set in one preset; every experiment on it trains like this unless it varies just that."""
+
+    data: str  # a row of OFFICIAL, or "digits"
+    model: str  # a row of NETWORKS
+    budget: Budget  # of every training but AUM's two folds, which end at its first drop of the learning rate
+    fold_batch_size: int  # of AUM's two folds
+    num_trials: int  # seeds
+    num_train: int | None = None  # drawn by the seed; None: all
+    num_test: int | None = None  # the same ones for every seed; None: all
+    augmentation: Literal["crops", "scaled crops", "none"] = "crops"
+    image_size: int | None = None  # to which photos are brought
+
+    @property
+    def seeds(self) -> range:
+        """One a trial."""
+        return range(self.num_trials)
+
+
+# paper: experiment details, first paragraph. 45,000 and 95,000 images: the authors' code keeps 5,000 for validation
+SMALL = Study(
+    data="cifar10",
+    model="resnet32",
+    budget=Budget(epochs=300, batch_size=256, learning_rate=0.1, momentum=0.9, weight_decay=1e-4, drops=(0.5, 0.75)),
+    fold_batch_size=64,
+    num_trials=4,
+    num_train=45_000,
+)
+# paper: "WebVision50 and Clothing100K"
+LARGE = Study(
+    data="webvision50",
+    model="resnet50",
+    budget=Budget(epochs=180, batch_size=256, learning_rate=0.1, momentum=0.9, weight_decay=1e-4, drops=(1 / 3, 2 / 3)),
+    fold_batch_size=256,
+    num_trials=1,
+    augmentation="scaled crops",
+    image_size=256,
+)
+# 10,000 images for hours, not days: the same procedure with a smaller network and a tenth of the epochs
+LAPTOP = replace(
+    SMALL,
+    model="resnet8",
+    budget=replace(SMALL.budget, epochs=30, batch_size=128),
+    num_trials=2,
+    num_train=10_000,
+    num_test=2_000,
+)
+LENET = Study(
+    data="mnist",
+    model="lenet",
+    budget=Budget(epochs=40, batch_size=64, learning_rate=0.01, momentum=0.9, weight_decay=1e-4),
+    fold_batch_size=64,
+    num_trials=3,
+    num_train=10_000,
+    augmentation="none",
+)
+SMOKE = Study(
+    data="digits",
+    model="small",
+    budget=Budget(epochs=2, batch_size=32, learning_rate=0.05, drops=(0.5,)),
+    fold_batch_size=32,
+    num_trials=1,
+    num_train=240,
+    num_test=60,
+    augmentation="none",
+)
+
+STUDIES: Mapping[Preset, Mapping[str, Study]] = MappingProxyType(
+    {
+        "paper": {
+            "cifar10": SMALL,
+            "cifar100": replace(SMALL, data="cifar100"),
+            "tiny-imagenet": replace(SMALL, data="tiny-imagenet", num_train=95_000),
+            "webvision50": LARGE,
+            "clothing100k": replace(LARGE, data="clothing100k"),
+            "clothing1m": replace(LARGE, data="clothing1m", budget=replace(LARGE.budget, epochs=90)),
+            "imagenet": replace(LARGE, data="imagenet", budget=replace(LARGE.budget, epochs=90)),
+            # the paper names LeNet and MNIST and no more: batch size, rate and length are ours
+            "mnist": replace(LENET, num_trials=4, num_train=None),
+        },
+        "laptop": {
+            "cifar10": LAPTOP,
+            "cifar100": replace(LAPTOP, data="cifar100"),
+            "tiny-imagenet": replace(LAPTOP, data="tiny-imagenet", num_trials=1, num_test=None),
+            "mnist": LENET,
+        },
+        "smoke": dict.fromkeys(
+            ("cifar10", "cifar100", "tiny-imagenet", "webvision50", "clothing100k", "clothing1m", "imagenet", "mnist"),
+            SMOKE,
+        ),
+    }
+)
+
+
+def study(preset: Preset, data: str) -> Study:
+    """The row for this data set."""
+    if data not in STUDIES[preset]:
+        raise InputError(f"preset {preset} has no {data}; it has {', '.join(STUDIES[preset])}")
+    return STUDIES[preset][data]

@@ -1,0 +1,71 @@
+"""Tables of results: as Markdown, LaTeX and CSV."""
+
+import csv
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from undermargin.paper.published import Number
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of text below a caption that names the preset, so that nobody takes a laptop's number for the paper's."""
+
+    name: str
+    caption: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    is_listed: bool = True  # in the docs; a list of thousands is a file alone
+
+    def markdown(self) -> str:
+        """For the docs."""
+        lines = [self.columns, ["---", *["---:"] * (len(self.columns) - 1)], *self.rows]
+        return f"**{self.caption}**\n\n" + "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
+
+    def latex(self) -> str:
+        """For a paper."""
+        rows = [" & ".join(_latex(text) for text in row) + r" \\" for row in (self.columns, *self.rows)]
+        body = "\n".join([r"\toprule", rows[0], r"\midrule", *rows[1:], r"\bottomrule"])
+        columns = "l" + "r" * (len(self.columns) - 1)
+        return (
+            f"\\begin{{table}}\n\\caption{{{_latex(self.caption)}}}\n"
+            f"\\begin{{tabular}}{{{columns}}}\n{body}\n\\end{{tabular}}\n\\end{{table}}\n"
+        )
+
+    def csv(self) -> str:
+        """For a spreadsheet."""
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerows([self.columns, *self.rows])
+        return text.getvalue()
+
+
+def percent(values: Sequence[float]) -> str:
+    """Mean and population deviation over seeds, in percent.
+
+    >>> percent([0.1, 0.2]), percent([0.125]), percent([])
+    ('15.0 ± 5.0', '12.5', '')
+    """
+    if not len(values):
+        return ""
+    mean = f"{100 * np.mean(values):.1f}"
+    return mean if len(values) == 1 else f"{mean} ± {100 * np.std(values):.1f}"
+
+
+def published(number: Number) -> str:
+    """A number of the paper as its tables have it.
+
+    >>> published((9.8, 0.1)), published(24.2), published("Diverged"), published(None)
+    ('9.8 ± 0.1', '24.2', 'Diverged', '')
+    """
+    if number is None or isinstance(number, str):
+        return number or ""
+    return f"{number[0]} ± {number[1]}" if isinstance(number, tuple) else f"{number}"
+
+
+def _latex(text: str) -> str:
+    for sign in "%_&#":
+        text = text.replace(sign, "\\" + sign)
+    return text.replace("±", r"$\pm$")

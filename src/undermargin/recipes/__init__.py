@@ -1,0 +1,104 @@
+"""The table of recipes: ways to train on noisy labels, behind one call.
+
+A recipe changes the loss, the weights, the labels or the selection; all are trained by the same loop, and a tracker
+watches any of them.
+
+    fitted = recipes.fit(train, recipe="co_teaching", known=Known(noise_rate=0.4), test=test)
+    fitted.test_error(), fitted.scores["aum"], fitted.verdicts
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from undermargin import ranks
+from undermargin.data.joined import join
+from undermargin.data.source import load
+from undermargin.errors import FolderError, InputError
+from undermargin.files import replacing
+from undermargin.recipes.fitted import Fitted
+from undermargin.recipes.lesson import Known, Lesson, OnEpoch
+from undermargin.recipes.table import RECIPES, Method, Recipe, method_named
+from undermargin.scores import check_names
+from undermargin.training.engine import Budget
+from undermargin.training.network import NetworkPlan
+from undermargin.training.plan import MakeModel, plan
+
+__all__ = ["RECIPES", "Budget", "Fitted", "Known", "Lesson", "Method", "Recipe", "fit"]
+
+CONFIG = "config.json"
+
+
+def fit(
+    train: Any,
+    *,
+    recipe: str | Method,
+    model: str | MakeModel | None = None,
+    budget: Budget | None = None,
+    seed: int = 0,
+    test: Any = None,
+    known: Known | None = None,
+    scores: Sequence[str] = ("aum",),
+    is_augmented: bool = True,
+    folder: str | Path | None = None,
+    on_epoch: OnEpoch = lambda stage, epoch, epochs: None,  # noqa: ARG005
+) -> Fitted:
+    """Train on noisy labels as a recipe says. `train` and `test` are whatever `scan` takes, or samples.
+
+    `recipe` is a row of RECIPES, or a method with settings of one's own; `scores` is what the tracker watches;
+    `folder` takes the checkpoints, so that the same call goes on where it was killed.
+    """
+    method = method_named(recipe) if isinstance(recipe, str) else recipe
+    samples = load(train)
+    joined = samples if test is None else join(samples, load(test))
+    chosen = plan(joined, model=model)
+    if not isinstance(chosen, NetworkPlan):
+        raise InputError(f"recipes train networks, not {chosen.model}; choose another model")
+    if ranks.num_ranks() > 1:
+        raise InputError("recipes are trained by one process; start this without torchrun")
+    num_samples = len(samples)
+    known = known or Known()
+    known.check(num_samples, samples.num_classes)
+    lesson = Lesson(
+        plan=chosen if is_augmented else replace(chosen, augment=None),
+        labels=joined.labels,
+        rows=np.arange(num_samples),
+        num_classes=samples.num_classes,
+        budget=budget or chosen.budget,
+        seed=seed,
+        known=known,
+        scores=check_names(scores),
+        folder=None if folder is None else Path(folder),
+        on_epoch=on_epoch,
+    )
+    if lesson.folder is not None:
+        _claim(lesson.folder, {"recipe": repr(method), "data": joined.fingerprint(), "seed": seed, **_about(lesson)})
+    return replace(method.fit(lesson), test_rows=np.arange(num_samples, len(joined)))
+
+
+def _about(lesson: Lesson) -> dict[str, Any]:
+    return {
+        "model": lesson.plan.model,
+        "budget": asdict(lesson.budget),
+        "is_augmented": lesson.plan.augment is not None,
+        "scores": list(lesson.scores),
+    }
+
+
+def _claim(folder: Path, asked: dict[str, Any]) -> None:
+    """Make sure that checkpoints in this folder are of the same training."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / CONFIG
+    asked = json.loads(json.dumps(asked))
+    if not path.is_file():
+        with replacing(path) as partial:
+            partial.write_text(json.dumps(asked, indent=2))
+        return
+    before = json.loads(path.read_text())
+    changed = [name for name in asked if asked[name] != before.get(name)]
+    if changed:
+        raise FolderError(f"{folder} holds another training (other {', '.join(changed)}); choose another folder")

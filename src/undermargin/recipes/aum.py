@@ -1,0 +1,62 @@
+"""AUM: find the mislabeled samples by their margins, remove them, train again (Pleiss et al. 2020)."""
+
+from dataclasses import dataclass, replace
+
+from undermargin.cutoffs import Cutoff
+from undermargin.folds import Fold, Procedure, folds
+from undermargin.identify import identify
+from undermargin.recipes.fitted import Fitted
+from undermargin.recipes.lesson import Lesson, trained_without
+from undermargin.run import Run
+from undermargin.training.engine import Budget
+
+
+@dataclass(frozen=True)
+class Aum:
+    """The procedure's choices, the cutoff, and the batch size of its two trainings."""
+
+    procedure: Procedure = Procedure.paper
+    cutoff: str | Cutoff = "paper"
+    batch_size: int = 64  # of the two folds: small batches learn less by heart; the last training has its own
+    is_whole: bool = False  # train the folds to the end, past the drops of the learning rate, as nobody should
+
+    def fit(self, lesson: Lesson) -> Fitted:
+        """Two trainings with threshold samples, before any drop of the learning rate; then one without the flagged."""
+        return trained_without(lesson, "aum", identify(self.runs(lesson)["aum"], self.cutoff))
+
+    def runs(self, lesson: Lesson, scores: tuple[str, ...] = ("aum",)) -> dict[str, list[Run]]:
+        """What the two trainings leave: of every score a run for every fold."""
+        labels = lesson.labels[lesson.rows]
+        runs: dict[str, list[Run]] = {name: [] for name in scores}
+        for fold in self.folds(lesson):
+            worn = lesson.labels.copy()
+            worn[lesson.rows] = fold.labels
+            watching = replace(
+                lesson,
+                labels=worn,
+                num_outputs=fold.num_outputs,
+                budget=self.budget(lesson.budget),
+                scores=scores,
+                skip_epochs=self.procedure.skip_epochs,
+            )
+            _, tracker = watching.train(f"fold{fold.number}")
+            for name in scores:
+                of_all = lesson.own(tracker.scores(name))
+                run = Run(of_all, is_threshold=fold.is_threshold, labels=labels, fold=fold.number, score=name)
+                runs[name].append(run)
+        return runs
+
+    def folds(self, lesson: Lesson) -> list[Fold]:
+        """Who wears the extra label in each of the two trainings."""
+        labels = lesson.labels[lesson.rows]
+        return folds(labels, lesson.num_classes, seed=lesson.seed, procedure=self.procedure)
+
+    def budget(self, budget: Budget) -> Budget:
+        """That of a fold: as a whole training, until the learning rate drops first.
+
+        >>> Aum().budget(Budget(300, 256, drops=(0.5, 0.75))).epochs
+        150
+        """
+        budget = replace(budget, batch_size=min(self.batch_size, budget.batch_size))
+        epochs = int(min(budget.drops, default=1) * budget.epochs)
+        return budget if self.is_whole else replace(budget, epochs=epochs, drops=())
