@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 import undermargin
-from bench import digits, loop, memory, report, review, scale, update
+from bench import digits, loop, memory, recipes, report, review, scale, update
 
 SECTIONS = {
     "update": update.measure,
@@ -22,8 +22,15 @@ SECTIONS = {
     "memory": memory.measure,
     "digits": digits.measure,
     "review": review.measure,
+    "recipes": recipes.measure,
 }
-DEFAULT = ("update", "scale", "loop", "report")  # digits and memory take a quarter of an hour, review needs a browser
+DEFAULT = (
+    "update",
+    "scale",
+    "loop",
+    "report",
+    "recipes",
+)  # digits and memory take a quarter of an hour, review needs a browser
 RESULTS = Path(__file__).parent / "results.jsonl"
 
 

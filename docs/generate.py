@@ -5,6 +5,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import paper_page
+import recipes_page
 import typer.main
 
 from undermargin.cli import app
@@ -53,7 +55,19 @@ def methods() -> str:
     for name, cutoff in CUTOFFS.items():
         needs = ["threshold samples"] * cutoff.needs_threshold + ["labels"] * cutoff.needs_labels
         lines.append(f"| `{name}` | {cutoff.description} | {cutoff.paper} | {', '.join(needs)} |")
+    lines += ["", KNOWN_RATES]
     return "\n".join(lines) + "\n"
+
+
+KNOWN_RATES = """Where it is known how many labels are wrong, these need no guess
+(`from undermargin.cutoffs import by_rate, by_class_rates`):
+
+| cutoff | what it is | paper | needs |
+|---|---|---|---|
+| `by_rate(0.4)`, `"rate:0.4"` | this share of lowest scores; with losses, the small-loss rule | Han et al. 2018 |  |
+| `by_class_rates([0.1, 0.4])` | within every class, by its rate and a little more | Gui et al. 2021 | labels |
+
+Of two folds each flags so many; a sample that only one of them flags is kept."""
 
 
 def quality() -> str:
@@ -211,6 +225,8 @@ PAGES = {
     DOCS / "scan.md": scan_page,
     DOCS / "cli.md": cli,
     DOCS / "scores-and-cutoffs.md": methods,
+    DOCS / "methods.md": recipes_page.page,
+    DOCS / "paper.md": paper_page.page,
     README: readme,
 }
 

@@ -37,3 +37,13 @@ def run():
         return Run(scores=np.asarray(scores, dtype=float), is_threshold=is_threshold, **fields)
 
     return make
+
+
+@pytest.fixture
+def noisy_blobs(rng):
+    """Three clouds of 60 points, every sixth with the next cloud's label: points, labels, who is mislabeled."""
+    true = np.arange(180) % 3
+    is_mislabeled = np.arange(180) // 3 % 6 == 0
+    labels = np.where(is_mislabeled, (true + 1) % 3, true)
+    points = np.repeat(np.eye(3)[true] * 4, 2, axis=1) + rng.normal(size=(180, 6))
+    return points.astype(np.float32), labels, is_mislabeled

@@ -8,6 +8,7 @@ from typer.testing import CliRunner
 from undermargin import __version__
 from undermargin.cli import app
 from undermargin.cutoffs import CUTOFFS
+from undermargin.recipes import RECIPES
 from undermargin.scores import SCORES
 
 COMMANDS = ["demo", "scan", "identify", "report", "review", "clean", "export", "retrain", "methods"]
@@ -29,12 +30,20 @@ def test_the_version():
     assert CliRunner().invoke(app, ["--version"]).output.strip() == __version__
 
 
-def test_methods_lists_every_score_and_cutoff():
+def test_methods_lists_every_score_cutoff_and_recipe():
     listed = json.loads(CliRunner().invoke(app, ["methods", "--json"]).output)
     assert [row["name"] for row in listed["scores"]] == list(SCORES)
     assert [row["name"] for row in listed["cutoffs"]] == list(CUTOFFS)
+    assert [row["name"] for row in listed["recipes"]] == list(RECIPES)
+    row = next(row for row in listed["recipes"] if row["name"] == "co_teaching")
+    assert (row["paper"], row["needs"], row["num_networks"], row["trainings"]) == (
+        "Han et al. 2018",
+        ["noise_rate"],
+        2,
+        "2",
+    )
     text = CliRunner().invoke(app, ["methods"]).output
-    assert all(name in text for name in (*SCORES, *CUTOFFS))
+    assert all(name in text for name in (*SCORES, *CUTOFFS, *RECIPES))
 
 
 def test_an_expected_error_is_one_line_and_exit_code_1(tmp_path):
@@ -84,6 +93,8 @@ def test_identify_judges_a_scan_again_without_training(scan):
     assert strict["num_flagged"] < summary["num_flagged"]
     by_hand = json.loads(undermargin("identify", str(out), "--cutoff", "-1000", "--json").stdout)
     assert by_hand["num_flagged"] == 0
+    known = json.loads(undermargin("identify", str(out), "--cutoff", "rate:0.05", "--json").stdout)
+    assert 0 < known["num_flagged"] <= 0.05 * summary["num_samples"]  # both folds must agree
     text = undermargin("identify", str(out), "--cutoff", "auto").stdout
     assert f"{summary['num_flagged']} of {summary['num_samples']}" in text
     assert "look like" in text

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from undermargin import Run
-from undermargin.cutoffs import CUTOFFS, choose, find
-from undermargin.cutoffs.mixtures import beta_boundary, fit_betas, gaussian_boundary
+from undermargin import Run, identify
+from undermargin.cutoffs import CUTOFFS, by_class_rates, by_rate, choose, find
+from undermargin.cutoffs.mixtures import beta_boundary, boundary_between_means, fit_betas, gaussian_boundary
 from undermargin.cutoffs.percentile import normal_percentile, percentile, percentile_interval
 from undermargin.errors import IdentifyError
 
@@ -131,7 +131,7 @@ def judged_and_threshold(judged, threshold, num_classes=3):
 def test_auto_is_the_lower_of_percentile_and_gaussians_and_says_which(rng):
     apart = two_groups(rng)
     above = judged_and_threshold(apart, np.full(1000, 20.0))
-    assert find(CUTOFFS["auto"], above) == gaussian_boundary(above)
+    assert find(CUTOFFS["auto"], above) == boundary_between_means(above)
     assert CUTOFFS["auto"].explain(above).startswith("the boundary between two Gaussians is the strictest")
     below = judged_and_threshold(apart, np.full(1000, -20.0))
     assert find(CUTOFFS["auto"], below) == -20
@@ -140,7 +140,7 @@ def test_auto_is_the_lower_of_percentile_and_gaussians_and_says_which(rng):
 
 def test_with_two_classes_auto_looks_at_the_gaussians_alone(rng):
     run = judged_and_threshold(two_groups(rng), np.full(1000, -20.0), num_classes=2)
-    assert find(CUTOFFS["auto"], run) == gaussian_boundary(run)
+    assert find(CUTOFFS["auto"], run) == boundary_between_means(run)
 
 
 def test_of_few_threshold_samples_unlucky_ones_do_not_carry_autos_cutoff_away(rng):
@@ -161,3 +161,44 @@ def test_the_percentile_by_mean_and_deviation_varies_half_as_much_with_few_sampl
     draws = [Run(rng.normal(size=130), np.ones(130, bool)) for _ in range(300)]
     by_order, by_moments = (np.std([rule(run) for run in draws]) for rule in (percentile, normal_percentile))
     assert by_moments < 0.65 * by_order
+
+
+def test_a_known_rate_flags_that_share_of_the_lowest_scores_and_no_threshold_samples(run):
+    scores = [5, 1, 4, 2, 3, 0]
+    assert identify(run(scores, threshold=[5]), by_rate(0.4)).flagged.tolist() == [1, 3]  # 2 of 5
+    assert identify(run(scores), "rate:0.5").flagged.tolist() == [5, 1, 3]
+    assert identify(run([1, 1, 1, 2]), by_rate(0.25)).flagged.tolist() == [0, 1, 2]  # ties cannot be told apart
+
+
+def test_a_rate_of_zero_flags_nobody_and_still_orders_the_samples(run):
+    verdicts = identify(run([3, 1, 2]), by_rate(0))
+    assert not verdicts.is_flagged.any()
+    assert verdicts.order.tolist() == [1, 2, 0]
+
+
+def test_class_rates_rank_within_each_class(run):
+    labels = np.repeat([0, 1], 10)
+    scores = np.arange(20.0)  # all of class 0 lies below class 1
+    exact = identify(run(scores, labels=labels), by_class_rates([0.1, 0.4], slack=0))
+    assert np.flatnonzero(exact.is_flagged).tolist() == [0, 10, 11, 12, 13]
+    # Gui et al. keep max(1 - 1.2 rate, 0.8 (1 - rate)): of rates .5 and .8, .4 and .16
+    generous = identify(run(scores, labels=labels), by_class_rates([0.5, 0.8]))
+    assert np.bincount(labels[generous.is_kept]).tolist() == [4, 2]
+
+
+def test_a_class_without_samples_has_no_say_in_class_rates(run):
+    verdicts = identify(run([1, 2, 3, 4], labels=np.array([0, 0, 2, 2])), by_class_rates([0.5, 0.5, 0], slack=0))
+    assert verdicts.flagged.tolist() == [0]
+
+
+def test_rates_that_cannot_be_are_errors(run):
+    with pytest.raises(IdentifyError, match="the rate is 40, expected a share from 0 to less than 1"):
+        by_rate(40)
+    with pytest.raises(IdentifyError, match="the rate is -1"):
+        by_class_rates([0.1, -1])
+    with pytest.raises(IdentifyError, match="expected a share behind the colon"):
+        choose("rate:much")
+    with pytest.raises(IdentifyError, match="2 class rates, but a label 2"):
+        identify(run([1, 2], labels=np.array([0, 2])), by_class_rates([0.1, 0.1]))
+    with pytest.raises(IdentifyError, match="has no labels"):
+        identify(run([1, 2]), by_class_rates([0.1]))

@@ -3,9 +3,14 @@
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+from undermargin import recipes
+from undermargin.plugins import Table
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -30,6 +35,33 @@ def test_the_readmes_example_finds_the_mislabeled_points(tmp_path, monkeypatch):
     flagged = variables["verdicts"].is_flagged
     assert flagged[:30].mean() > 0.9
     assert flagged[30:].mean() < 0.1
+
+
+def test_the_recipe_that_contributing_shows_is_trained_from_a_package(noisy_blobs, tmp_path, monkeypatch):
+    page = ROOT / "CONTRIBUTING.md"
+    (code,) = blocks(page)
+    (settings,) = re.findall(r"^```toml\n(.*?)^```", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    (tmp_path / "label_smoothing.py").write_text(code)
+    about = tmp_path / "smoothing-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: smoothing\nVersion: 1.0\n")
+    groups = tomllib.loads(settings)["project"]["entry-points"]
+    lines = [
+        f"[{group}]\n" + "\n".join(f"{key} = {value}" for key, value in rows.items()) for group, rows in groups.items()
+    ]
+    (about / "entry_points.txt").write_text("\n".join(lines))
+    monkeypatch.syspath_prepend(tmp_path)
+    row = Table("undermargin.recipes", recipes.Recipe, {})["label_smoothing"]
+
+    x, y, _ = noisy_blobs
+    budget = recipes.Budget(epochs=3, batch_size=32)
+    ends = {
+        share: recipes.fit((x, y), recipe=method, budget=budget).predict(np.arange(len(y)))
+        for share, method in ((0.1, row.make()), (0.0, type(row.make())(share=0.0)))
+    }
+    standard = recipes.fit((x, y), recipe="standard", budget=budget).predict(np.arange(len(y)))
+    np.testing.assert_allclose(ends[0.0], standard, atol=1e-5)
+    assert np.abs(ends[0.1] - standard).max() > 0.01
 
 
 def test_generated_pages_are_up_to_date():

@@ -24,6 +24,14 @@ def test_importing_the_package_and_its_command_line_loads_neither_torch_nor_nump
     assert result.stdout.strip() == "[]", result.stderr
 
 
+def test_no_other_command_loads_the_recipes():
+    result = python(
+        "import undermargin.cli.show, undermargin.demo, undermargin.scan, undermargin.evaluate, undermargin.report; "
+        "import sys; print('undermargin.recipes' in sys.modules)"
+    )
+    assert result.stdout.strip() == "False", result.stderr
+
+
 def test_everything_after_the_scores_works_without_torch(tmp_path):
     code = (
         TORCH_BLOCKED

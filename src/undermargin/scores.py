@@ -9,13 +9,14 @@ Every reduction is three small methods over its own tensors, one row a sample: `
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from undermargin.errors import InputError
+from undermargin.plugins import Table
+from undermargin.signals import SIGNALS, WIDE
 
 
 class Reduction(Protocol):
@@ -162,13 +163,19 @@ class Score:
     sign: int = 1  # -1 where the signal itself is high for suspicious samples: turned once, here
     is_directed: bool = True  # False: neither end is suspicious, so it cannot be judged alone
 
+    def __post_init__(self) -> None:
+        if self.signal not in (*SIGNALS, WIDE):
+            raise InputError(f"there is no signal {self.signal!r}; choose from {', '.join((*SIGNALS, WIDE))}")
+
     @property
     def needs_epochs(self) -> bool:
         """Whether it compares epochs, so that `end_epoch()` must be called."""
-        return not issubclass(self.reduction, Mean)  # type: ignore[arg-type]
+        return not (isinstance(self.reduction, type) and issubclass(self.reduction, Mean))
 
 
-SCORES: Mapping[str, Score] = MappingProxyType(
+SCORES: Mapping[str, Score] = Table(
+    "undermargin.scores",
+    Score,
     {
         "aum": Score("margin", Mean, "mean margin: the area under the margin", "Pleiss et al. 2020"),
         "last_margin": Score("margin", Last, "margin in the last epoch", "Pleiss et al. 2020"),
@@ -195,7 +202,7 @@ SCORES: Mapping[str, Score] = MappingProxyType(
             "Toneva et al. 2019",
         ),
         "wrong_events": Score("correct", Wrong, "minus the epochs predicted wrongly", "Toneva et al. 2019"),
-    }
+    },
 )
 
 

@@ -8,7 +8,10 @@ import typer
 
 def identify(
     scan: Annotated[Path, typer.Argument(help="A scan's folder.", show_default=False)],
-    cutoff: Annotated[str, typer.Option(help="A row of 'undermargin methods', or a number.")] = "paper",
+    cutoff: Annotated[
+        str,
+        typer.Option(help="A row of 'undermargin methods', rate:0.4 for a known share of wrong labels, or a number."),
+    ] = "paper",
     percentile: Annotated[
         float | None, typer.Option(min=0, max=100, help="Of the threshold samples, instead of 99.")
     ] = None,
@@ -19,6 +22,7 @@ def identify(
     \b
         undermargin identify scans/demo --cutoff gaussian
         undermargin identify scans/demo --percentile 95
+        undermargin identify scans/demo --cutoff rate:0.2
     """
     from undermargin.cli import show
     from undermargin.folder import Folder

@@ -8,7 +8,7 @@ import typer
 def methods(
     as_json: Annotated[bool, typer.Option("--json", help="Print the tables as JSON.")] = False,
 ) -> None:
-    """List every score and every cutoff, with its paper and what it needs.
+    """List every score, cutoff and recipe, with its paper and what it needs.
 
     \b
         undermargin methods
@@ -17,6 +17,7 @@ def methods(
 
     from undermargin.cli import show
     from undermargin.cutoffs import CUTOFFS
+    from undermargin.recipes.table import RECIPES
     from undermargin.scores import SCORES
 
     scores = [
@@ -32,11 +33,17 @@ def methods(
         )
         for name, cutoff in CUTOFFS.items()
     ]
+    recipes = [
+        _row(name, recipe.description, recipe.paper, [(True, need) for need in recipe.needs])
+        | {"num_networks": recipe.num_networks, "trainings": recipe.trainings}
+        for name, recipe in RECIPES.items()
+    ]
     if as_json:
-        typer.echo(json.dumps({"scores": scores, "cutoffs": cutoffs}, indent=2))
+        typer.echo(json.dumps({"scores": scores, "cutoffs": cutoffs, "recipes": recipes}, indent=2))
     else:
         show.methods("Scores: what a tracker watches; low is suspicious", scores)
-        show.methods("Cutoffs: where suspicious begins", cutoffs)
+        show.methods("Cutoffs: where suspicious begins; or rate:0.4, where the noise rate is known", cutoffs)
+        show.recipes("Recipes: ways to train on noisy labels; cost is in trainings of one network", recipes)
 
 
 def _row(name: str, description: str, paper: str, needs: list[tuple[bool, str]]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table
+from rich.table import Column, Table
 
 if TYPE_CHECKING:
     from undermargin.demo import Demo
@@ -210,9 +210,27 @@ def _notes(notes: list[str]) -> None:
 
 def methods(title: str, rows: list[dict[str, Any]]) -> None:
     """A table of methods."""
-    table = Table("name", "what it is", "paper", "needs", title=title, title_justify="left", box=None)
+    heads = (Column("name", no_wrap=True), "what it is", "paper", "needs")
+    table = Table(*heads, title=title, title_justify="left", box=None)
     for row in rows:
         table.add_row(f"[bold]{row['name']}[/]", row["description"], row["paper"], ", ".join(row["needs"]))
+    console.print(table)
+    console.print()
+
+
+def recipes(title: str, rows: list[dict[str, Any]]) -> None:
+    """A table of recipes, which also have a cost."""
+    heads = (Column("name", no_wrap=True), "what it is", "paper", "needs to know", "networks", "cost")
+    table = Table(*heads, title=title, title_justify="left", box=None)
+    for row in rows:
+        table.add_row(
+            f"[bold]{row['name']}[/]",
+            row["description"],
+            row["paper"],
+            ", ".join(row["needs"]),
+            str(row["num_networks"]),
+            row["trainings"],
+        )
     console.print(table)
     console.print()
 
@@ -224,5 +242,5 @@ def _next(out: Path) -> None:
     table.add_row(f"undermargin identify {out} --cutoff gaussian", "[dim]other verdicts, no training[/]")
     table.add_row(f"undermargin report {out}", "[dim]a page to look at[/]")
     table.add_row(f"less {out / 'verdicts.csv'}", "[dim]every sample, most suspicious first[/]")
-    table.add_row("undermargin methods", "[dim]every score and cutoff[/]")
+    table.add_row("undermargin methods", "[dim]every score, cutoff and recipe[/]")
     console.print(table)

@@ -4,22 +4,25 @@ A cutoff decides; it never looks at how a score came about, so every score can b
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from types import MappingProxyType
 
 import numpy as np
 import numpy.typing as npt
 
 from undermargin.cutoffs.auto import auto, explain_auto
-from undermargin.cutoffs.mixtures import beta_boundary, gaussian_boundary
+from undermargin.cutoffs.mixtures import beta_boundary, boundary_between_means, gaussian_boundary
 from undermargin.cutoffs.per_class import per_class
 from undermargin.cutoffs.percentile import percentile
+from undermargin.cutoffs.rates import check_rate, lowest_share, lowest_shares, removed_shares
 from undermargin.errors import IdentifyError
+from undermargin.plugins import Table
 from undermargin.run import Run
 
 Values = npt.NDArray[np.float64]
+
+RATE = "rate:"  # what a name begins with that ends with a noise rate
 
 
 @dataclass(frozen=True)
@@ -49,7 +52,31 @@ def by_percentile(share: float, *, is_strict: bool = False) -> Cutoff:
     )
 
 
-CUTOFFS: Mapping[str, Cutoff] = MappingProxyType(
+def by_rate(rate: float) -> Cutoff:
+    """Flags the share `rate` of lowest scores, for a noise rate that is known: with losses, the small-loss rule.
+
+    Of two runs each flags so many; what only one of them flags is kept.
+    """
+    check_rate(rate)
+    return Cutoff(partial(lowest_share, rate=rate), f"the lowest {rate:.4g} of the scores", "Han et al. 2018")
+
+
+def by_class_rates(rates: Sequence[float], *, slack: float = 0.2) -> Cutoff:
+    """The lowest scores within every class, by its own noise rate `rates[label]` and a little more."""
+    for rate in rates:
+        check_rate(rate)
+    removed = removed_shares(rates, slack)
+    return Cutoff(
+        partial(lowest_shares, rates=removed),
+        f"the lowest of every class, from {removed.min():.4g} to {removed.max():.4g} of its scores",
+        "Gui et al. 2021",
+        needs_labels=True,
+    )
+
+
+CUTOFFS: Mapping[str, Cutoff] = Table(
+    "undermargin.cutoffs",
+    Cutoff,
     {
         "paper": by_percentile(99),
         "reference": by_percentile(99, is_strict=True),
@@ -64,20 +91,21 @@ CUTOFFS: Mapping[str, Cutoff] = MappingProxyType(
         "gaussian": Cutoff(gaussian_boundary, "where two fitted Gaussians are equally likely", "Li et al. 2020"),
         "beta": Cutoff(beta_boundary, "where two fitted beta distributions are equally likely", "Arazo et al. 2019"),
         "per_class": Cutoff(
-            partial(per_class, boundary=gaussian_boundary),
+            partial(per_class, boundary=boundary_between_means),
             "two Gaussians for every class, shrunk to the common cutoff where a class is small",
             "Gui et al. 2021",
             needs_labels=True,
         ),
-    }
+    },
 )
 
 
 def choose(cutoff: "str | float | Cutoff", *, share: float | None = None) -> Cutoff:
-    """A row of the table by name, a number as it is, or a Cutoff of one's own; `share` is another percentile."""
-    if isinstance(cutoff, str) and cutoff not in CUTOFFS:
-        raise IdentifyError(f"there is no cutoff {cutoff!r}; choose from {', '.join(CUTOFFS)} or give a number")
-    row = CUTOFFS[cutoff] if isinstance(cutoff, str) else cutoff
+    """A row of the table by name, "rate:0.4" for `by_rate(0.4)`, a number as it is, or a Cutoff of one's own.
+
+    `share` is another percentile.
+    """
+    row = _named(cutoff) if isinstance(cutoff, str) else cutoff
     if share is not None:
         if not isinstance(row, Cutoff) or row.share is None:
             raise IdentifyError(f"a percentile belongs to threshold samples; cutoff {cutoff!r} does not use them")
@@ -89,6 +117,17 @@ def choose(cutoff: "str | float | Cutoff", *, share: float | None = None) -> Cut
     if not isinstance(row, (int, float)) or not math.isfinite(row):
         raise IdentifyError(f"cutoff is {row!r}, expected a name, a finite number or a Cutoff")
     return Cutoff(lambda run: float(row), f"the number {row:g}", "")  # noqa: ARG005
+
+
+def _named(name: str) -> Cutoff:
+    if name in CUTOFFS:
+        return CUTOFFS[name]
+    if name.startswith(RATE):
+        try:
+            return by_rate(float(name.removeprefix(RATE)))
+        except ValueError:
+            raise IdentifyError(f"cutoff is {name!r}, expected a share behind the colon, such as rate:0.4") from None
+    raise IdentifyError(f"there is no cutoff {name!r}; choose from {', '.join(CUTOFFS)}, rate:0.4, or give a number")
 
 
 def find(cutoff: Cutoff, run: Run, *, name: str = "this cutoff") -> float | Values:

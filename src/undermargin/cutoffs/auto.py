@@ -12,7 +12,7 @@ With two classes threshold samples say nothing: a wrong label is always the same
 to expect, while the extra label stays a surprise. There the Gaussians decide alone.
 """
 
-from undermargin.cutoffs.mixtures import gaussian_boundary
+from undermargin.cutoffs.mixtures import boundary_between_means
 from undermargin.cutoffs.percentile import has_few, normal_percentile, percentile
 from undermargin.run import Run
 
@@ -32,7 +32,7 @@ def explain_auto(run: Run) -> str:
 
 def _readings(run: Run) -> dict[str, float]:
     """Cutoffs by what they are called."""
-    readings = {"the boundary between two Gaussians": gaussian_boundary(run)}
+    readings = {"the boundary between two Gaussians": boundary_between_means(run)}
     if _num_classes(run) > 2:
         readings["the paper's percentile"] = percentile(run)
         if has_few(run):

@@ -32,8 +32,7 @@ def load_class_folders(path: Path, reading: Reading) -> Samples:
     size = common_size(files, reading.image_size)
     ids = [_id(file, path) for file in files]
     reads = zip(ids, (file.read_bytes for file in files), strict=True)
-    spill = reading.spill_for(len(files), size)
-    images, kept, skipped = decode_all(reads, len(files), size, spill=spill, on_read=reading.on_read)
+    images, kept, skipped = decode_all(reads, len(files), size, reading)
     ids = [ids[position] for position in kept]
     labels, class_names = encode_labels([name.split("/")[0] for name in ids], name=f"the folders of {path}")
     empty = sorted({folder.name for folder in folders} - set(class_names))

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from undermargin.data.pictures import MAX_SKIPPED_SHARE, decode
-from undermargin.data.samples import OnRead
+from undermargin.data.samples import OnRead, Reading
 from undermargin.errors import InputError
 
 DECODED_TOGETHER = 256  # images at a time: enough for every core, few enough for memory
@@ -62,26 +62,22 @@ class Pixels:
 
 
 def decode_all(
-    files: Iterable[tuple[str, Callable[[], bytes]]],
-    total: int,
-    size: int,
-    *,
-    spill: Path | None,
-    on_read: OnRead = lambda done, total: None,  # noqa: ARG005
+    files: Iterable[tuple[str, Callable[[], bytes]]], total: int, size: int, reading: Reading
 ) -> tuple[Bytes | Pixels, list[int], Skipped]:
     """Decode (id, read) of every image on all cores: pixels, positions of the readable ones, and the others.
 
-    `spill` is a file for the pixels; without one they stay in memory.
+    Pixels that are too many for memory go to the file that `reading` names for them.
     """
+    spill = reading.spill_for(total, size)
     if spill is None:
         images = np.empty((total, size, size, 3), np.uint8)
-        kept, skipped = _fill(files, total, size, images.__setitem__, on_read)
+        kept, skipped = _fill(files, total, size, images.__setitem__, reading.on_read)
         result: Bytes | Pixels = images[: len(kept)]
     else:
         spill.parent.mkdir(parents=True, exist_ok=True)
         with spill.open("wb") as file:
             put = lambda _, pixels: file.write(pixels.tobytes())  # noqa: E731
-            kept, skipped = _fill(files, total, size, put, on_read)
+            kept, skipped = _fill(files, total, size, put, reading.on_read)
         result = Pixels(spill, (len(kept), size, size, 3))
     if len(skipped) > MAX_SKIPPED_SHARE * total:
         raise InputError(

@@ -169,8 +169,7 @@ def _images(
         size = choose_size([side for value in some if (side := shorter_side(_bytes_or_none(value, root)))])
     names = ids or [str(row) for row in range(total)]
     reads = ((name, partial(_value_bytes, value, root)) for name, value in zip(names, column, strict=True))
-    spill = reading.spill_for(total, size)
-    images, kept, skipped = decode_all(reads, total, size, spill=spill, on_read=reading.on_read)
+    images, kept, skipped = decode_all(reads, total, size, reading)
     found |= {"image_size": size, "skipped_rows": sorted(set(range(total)) - set(kept))}
     kept_names = [names[row] for row in kept] if ids or skipped else None
     return Samples("images", images, labels[kept], class_names, kept_names, found, skipped)

@@ -15,6 +15,7 @@ from undermargin.data.digits import load_digits
 from undermargin.data.official.record import Joined, OfficialSet
 from undermargin.data.pixels import Pixels
 from undermargin.data.samples import Reading
+from undermargin.errors import InputError
 from undermargin.models.images import PHOTOS, SPREADS, Centre, Spread, Standardised
 from undermargin.models.networks import NETWORKS
 from undermargin.paper.cell import Cell
@@ -61,7 +62,11 @@ def prepare(cell: Cell, root: Path, folder: Path) -> Prepared:
     tested = np.sort(np.random.default_rng(0).permutation(len(test))[: study.num_test])
     both = _joined(train.subset(indices), test.subset(tested))
     spill = folder / "pixels"
-    images = both.samples(Reading(image_size=study.image_size, spill=spill)).inputs
+    samples = both.samples(Reading(image_size=study.image_size, spill=spill))
+    if samples.skipped:
+        name, reason = samples.skipped[0]
+        raise InputError(f"{len(samples.skipped)} images of {study.data} cannot be read, the first is {name}: {reason}")
+    images = samples.inputs
     true_labels, num_classes = train.labels[indices], len(train.class_names)
     flip = {"uniform": noise.uniform, "asymmetric": noise.asymmetric}.get(cell.noise)
     noisy = true_labels if flip is None else flip(true_labels, cell.rate, num_classes, seed=cell.seed)

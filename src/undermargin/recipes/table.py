@@ -2,17 +2,29 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
+from functools import partial
 from typing import Protocol
 
 from undermargin.errors import InputError
+from undermargin.plugins import Table
 from undermargin.recipes.aum import Aum
 from undermargin.recipes.bootstrap import Hard, Soft
 from undermargin.recipes.co_teaching import CoTeaching
+from undermargin.recipes.confident_learning import ConfidentLearning
+from undermargin.recipes.ctrl import Ctrl
+from undermargin.recipes.d2l import D2l
+from undermargin.recipes.data_parameters import DataParameters
+from undermargin.recipes.dy_bootstrap import DyBootstrap
+from undermargin.recipes.fine import Fine
 from undermargin.recipes.fitted import Fitted
+from undermargin.recipes.incv import Incv
+from undermargin.recipes.l_dmi import LDmi
 from undermargin.recipes.lesson import Lesson
+from undermargin.recipes.mentornet import DATA_DRIVEN, MentorNet
 from undermargin.recipes.oracle import Oracle
 from undermargin.recipes.random_weighting import RandomWeighting
+from undermargin.recipes.second_split_forgetting import SecondSplitForgetting
+from undermargin.recipes.simifeat import SimiFeat
 from undermargin.recipes.standard import Standard
 
 
@@ -35,7 +47,9 @@ class Recipe:
     trainings: str = "1"  # the cost, in trainings of one network
 
 
-RECIPES: Mapping[str, Recipe] = MappingProxyType(
+RECIPES: Mapping[str, Recipe] = Table(
+    "undermargin.recipes",
+    Recipe,
     {
         "standard": Recipe(Standard, "cross-entropy on the labels as they are", ""),
         "oracle": Recipe(Oracle, "cross-entropy on the correctly labeled samples alone", "", needs=("is_clean",)),
@@ -50,8 +64,71 @@ RECIPES: Mapping[str, Recipe] = MappingProxyType(
             num_networks=2,
             trainings="2",
         ),
+        "mentornet": Recipe(
+            MentorNet,
+            "weights from a small network that was taught a curriculum",
+            "Jiang et al. 2018",
+            needs=("noise_rate",),
+        ),
+        "mentornet_dd": Recipe(
+            lambda: DATA_DRIVEN,
+            "weights from a small network that was taught on trusted samples",
+            "Jiang et al. 2018",
+            needs=("trusted", "true_labels"),
+            trainings="1 + share of trusted samples",
+        ),
+        "d2l": Recipe(D2l, "labels mixed with predictions once memorising begins", "Ma et al. 2018"),
+        "l_dmi": Recipe(LDmi, "a loss that noise between classes does not move", "Xu et al. 2019", trainings="1.8"),
+        "data_parameters": Recipe(DataParameters, "a learned temperature for every sample", "Saxena et al. 2019"),
+        "dy_bootstrap": Recipe(
+            DyBootstrap,
+            "labels mixed with predicted classes as much as a beta mixture of the losses doubts them",
+            "Arazo et al. 2019",
+            trainings="1.7",
+        ),
+        "dy_bootstrap_gmm": Recipe(
+            partial(DyBootstrap, mixture="gaussian"),
+            "the same with two Gaussians",
+            "Arazo et al. 2019",
+            trainings="1.7",
+        ),
+        "incv": Recipe(
+            Incv,
+            "co-teaching on what cross-validation agrees with",
+            "Chen et al. 2019",
+            needs=("pattern",),
+            num_networks=2,
+            trainings="3.5",
+        ),
+        "confident_learning": Recipe(
+            ConfidentLearning, "remove what cleanlab flags, train again", "Northcutt et al. 2021", trainings="5"
+        ),
+        "ctrl": Recipe(
+            Ctrl, "remove the clusters of large loss curves, train again", "Yue and Jha 2022", trainings="2"
+        ),
         "aum": Recipe(Aum, "remove what AUM flags, train again", "Pleiss et al. 2020", trainings="3"),
-    }
+        "second_split_forgetting": Recipe(
+            SecondSplitForgetting,
+            "remove what is soon forgotten when training goes on with other samples",
+            "Maini et al. 2022",
+            trainings="3",
+        ),
+        "fine": Recipe(
+            Fine, "remove what is out of line with the features of its class", "Kim et al. 2021", trainings="1.3"
+        ),
+        "simifeat": Recipe(
+            SimiFeat,
+            "remove, within each class, as many as are estimated wrong, by the neighbours' labels",
+            "Zhu et al. 2022",
+            trainings="1, or 1.3 where features must be learned",
+        ),
+        "simifeat_vote": Recipe(
+            partial(SimiFeat, variant="vote"),
+            "remove whose neighbours mostly have another label",
+            "Zhu et al. 2022",
+            trainings="1, or 1.3 where features must be learned",
+        ),
+    },
 )
 
 

@@ -162,34 +162,37 @@ class Training:
 
     def tensors(self) -> dict[str, Tensor]:
         """Everything that training has changed, by name."""
-        model = {MODEL + name: value for name, value in _untied(self.network.state_dict()).items()}
-        learned = {OBJECTIVE + name: value for name, value in self.objective.tensors().items()}
-        scaler = self.accelerator.scaler.state_dict() if self.accelerator.scaler is not None else {}
-        scale = {SCALER + name: torch.tensor(value) for name, value in scaler.items()}
-        state = {
-            f"{OPTIMIZER}{number}.{name}": torch.as_tensor(value)
+        optimized = {
+            f"{number}.{name}": torch.as_tensor(value)
             for number, values in self.optimizer.state_dict()["state"].items()
             for name, value in values.items()
             if value is not None
         }
-        return model | learned | scale | state
+        scaler = self.accelerator.scaler
+        parts = {
+            MODEL: _untied(self.network.state_dict()),
+            OPTIMIZER: optimized,
+            OBJECTIVE: self.objective.tensors(),
+            SCALER: {name: torch.tensor(value) for name, value in scaler.state_dict().items()} if scaler else {},
+        }
+        return {prefix + name: value for prefix, part in parts.items() for name, value in part.items()}
 
     def load(self, tensors: Mapping[str, Tensor]) -> None:
         """Take over what `tensors` gave."""
-        self.network.load_state_dict(_under(MODEL, tensors))
-        self.objective.load(_under(OBJECTIVE, tensors))
-        scale = {name: value.item() for name, value in _under(SCALER, tensors).items()}
-        if self.accelerator.scaler is not None and scale:
-            self.accelerator.scaler.load_state_dict(scale)
+        self.network.load_state_dict(_named(tensors, MODEL))
+        self.objective.load(_named(tensors, OBJECTIVE))
+        scaler = {name: value.item() for name, value in _named(tensors, SCALER).items()}
+        if self.accelerator.scaler is not None and scaler:
+            self.accelerator.scaler.load_state_dict(scaler)
         state: dict[int, dict[str, Tensor]] = {}
-        for name, value in _under(OPTIMIZER, tensors).items():
+        for name, value in _named(tensors, OPTIMIZER).items():
             number, key = name.split(".", 1)
             state.setdefault(int(number), {})[key] = value
         self.optimizer.load_state_dict({**self.optimizer.state_dict(), "state": state})
 
 
-def _under(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Those whose names begin so, without it."""
+def _named(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    """Those whose names begin like this, without it."""
     return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
 
 

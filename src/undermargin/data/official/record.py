@@ -1,5 +1,6 @@
 """What every loader of an official data set is asked, and what it gives."""
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -102,8 +103,7 @@ class OfficialSet:
         reading = reading or Reading()
         if (size := reading.image_size) is None:
             raise InputError(f"the images of {self.found.get('path')} have many sizes; name the side, in pixels")
-        total = len(self)
-        pixels, kept, skipped = decode_all(reads(images), total, size, spill=reading.spill_for(total, size))
+        pixels, kept, skipped = decode_all(reads(images), len(self), size, reading)
         ids = [images.ids[row] for row in kept]
         found = self.found | {"image_size": size}
         return Samples("images", pixels, self.labels[kept], self.class_names, ids, found, skipped)
@@ -116,7 +116,7 @@ def reads(files: Files) -> Iterator[tuple[str, Callable[[], bytes]]]:
 
 def decoded(files: Files, size: int) -> Bytes:
     """All images in memory, (samples, size, size, 3); one that cannot be read is an error, none is left out."""
-    images, _, skipped = decode_all(reads(files), len(files.ids), size, spill=None)
+    images, _, skipped = decode_all(reads(files), len(files.ids), size, Reading(memory=sys.maxsize))
     if skipped:
         raise InputError(
             f"{len(skipped)} of {len(files.ids)} images cannot be read, the first is {skipped[0][0]}: {skipped[0][1]}; "

@@ -1,0 +1,77 @@
+"""docs/paper.md: every experiment with its tables and figures, ours beside the paper's."""
+
+from pathlib import Path
+
+from undermargin.paper import EXPERIMENTS, Results, Store
+
+ROOT = Path(__file__).parent.parent
+STORE = ROOT / "paper"
+NOTES = Path(__file__).parent / "paper-notes.md"
+PRESET = "laptop"
+
+INTRODUCTION = """# The paper, reproduced
+
+Generated from `paper/results.jsonl` (`make docs`).
+
+```text
+undermargin paper list                                    every experiment: claim and cost
+undermargin paper datasets --data data                    which data sets are found, and where the others belong
+undermargin paper table-cifar-uniform --preset laptop     run what is missing, write the table
+undermargin paper all --preset paper --ray                everything, at the paper's size, on a cluster
+```
+
+Three presets: `paper` has the authors' sizes and settings and needs a GPU; `laptop` has the same procedure with a
+smaller network, fewer samples and fewer epochs; `smoke` takes a minute. **Every number below is of the laptop preset
+unless its column is called paper: those are the paper's own, of networks and data several times as large, and only
+their order can be compared with ours.** What has not been run yet is empty.
+"""
+
+
+def page() -> str:
+    """The whole page."""
+    results = Results.read(Store(STORE), PRESET, Path())
+    sections = [INTRODUCTION]
+    notes = _notes()
+    for name, experiment in EXPERIMENTS.items():
+        cells = experiment.cells(PRESET)
+        done = sum(cell.key in results.rows for cell in cells)
+        sections.append(
+            f"## {experiment.title}\n\nThe paper: {experiment.claim}.\n\n"
+            f"`undermargin paper {name} --preset {PRESET}`: {done} of {len(cells)} cells have been run.\n"
+        )
+        if name in notes:
+            sections.append(notes[name])
+        if done:
+            sections += [table.markdown() for table in experiment.tables(results) if table.is_listed and table.rows]
+        sections += [
+            f"![{title}](../paper/figures/{PRESET}/{title}.svg)\n"
+            for title in FIGURES.get(name, ())
+            if _is_drawn(title)
+        ]
+    commits = sorted({row["commit"] for row in results.rows.values()})
+    if commits:
+        sections.append(f"Commits: {', '.join(f'`{commit}`' for commit in commits)}.\n")
+    return "\n".join(sections)
+
+
+FIGURES = {
+    "figure-precision-recall": ("identification-cifar10-uniform", "identification-mnist-uniform"),
+    "figure-precision-recall-asymmetric": ("identification-cifar10-asymmetric", "identification-mnist-asymmetric"),
+    "figure-histograms": ("histograms",),
+    "figure-densities": ("densities",),
+    "figure-lowest": ("lowest-mnist", "lowest-cifar10", "lowest-tiny-imagenet"),
+    "figure-trajectories": ("trajectories",),
+    "figure-margins": ("margins",),
+    "figure-removal": ("removal",),
+    "figure-percentiles": ("percentiles",),
+}
+
+
+def _is_drawn(title: str) -> bool:
+    return (STORE / "figures" / PRESET / f"{title}.svg").is_file()
+
+
+def _notes() -> dict[str, str]:
+    """What we say about an experiment, below `## name` in the file of notes."""
+    parts = NOTES.read_text().split("\n## ")[1:] if NOTES.is_file() else []
+    return {part.partition("\n")[0].strip(): part.partition("\n")[2].strip() + "\n" for part in parts}

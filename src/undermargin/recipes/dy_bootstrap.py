@@ -1,0 +1,106 @@
+"""DY-Bootstrap: a mixture of two distributions is fitted to the losses, and says how much of each label is believed
+(Arazo et al. 2019)."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional as F  # noqa: N812 - torch's own name for it
+
+from undermargin.cutoffs.mixtures import Posterior, beta_posterior, gaussian_posterior
+from undermargin.identify import identify
+from undermargin.recipes.fitted import Fitted
+from undermargin.recipes.lesson import Lesson, watched
+from undermargin.run import Run
+from undermargin.training.engine import Rows
+from undermargin.training.network import Training
+from undermargin.training.objective import Objective, Step
+
+MIXTURES = {"beta": beta_posterior, "gaussian": gaussian_posterior}
+NAMES = {"beta": "dy_bootstrap", "gaussian": "dy_bootstrap_gmm"}
+CERTAIN = 1e-4  # nothing is believed or doubted more than up to this
+
+
+@dataclass(frozen=True)
+class DyBootstrap:
+    """The variant without mixup, which the authors' released code describes but cannot run."""
+
+    mixture: Literal["beta", "gaussian"] = "beta"
+    is_soft: bool = False  # the network's word is its probabilities, not its predicted class
+    start: float = 106 / 300  # share of the training with plain cross-entropy: 106 of the authors' 300 epochs
+    evenness: float = 1.0  # weight of the regulariser against predicting one class for all
+
+    def fit(self, lesson: Lesson) -> Fitted:
+        """Train once; the verdicts are the mixture's on the network as it is in the end."""
+        training, tracker = lesson.train(objective=DynamicLabels(self, lesson.rows))
+        logits = training.outputs(lesson.rows).cpu()
+        labels = lesson.labels[lesson.rows]
+        losses = F.cross_entropy(logits, torch.from_numpy(labels), reduction="none").double().numpy()
+        weights = MIXTURES[self.mixture](losses).of(losses)
+        name = NAMES[self.mixture]
+        believed = logits.softmax(1) if self.is_soft else F.one_hot(logits.argmax(1), logits.shape[1])
+        own = np.eye(logits.shape[1])[labels]
+        return Fitted(
+            training,
+            watched(lesson, tracker) | {name: 1 - weights},
+            verdicts=identify(Run(scores=1 - weights, labels=labels, score=name), 0.5),
+            weights=1 - weights,
+            soft_labels=own + weights[:, None] * (believed.double().numpy() - own),
+        )
+
+
+def dynamic_loss(logits: Tensor, labels: Tensor, weights: Tensor, *, is_soft: bool = False) -> Tensor:
+    """(1 - weight) x cross-entropy with the label + weight x that with the network's own word, which is taken as it
+    is: (batch, classes), (batch,), (batch,) to (batch,)."""
+    log = logits.log_softmax(1)
+    believed = -(log.detach().exp() * log).sum(1) if is_soft else -log.amax(1)
+    return (1 - weights) * F.nll_loss(log, labels, reduction="none") + weights * believed
+
+
+def unevenness(logits: Tensor) -> Tensor:
+    """How far a batch's mean prediction is from one that gives every class the same: 0 if it does."""
+    mean = logits.softmax(1).mean(0)
+    return -(mean.clamp(min=torch.finfo(mean.dtype).tiny) * len(mean)).log().mean()
+
+
+class DynamicLabels(Objective):
+    """Fits the mixture before every epoch, and asks it at every step.
+
+    It is fitted to losses of the whole training set as the network is at that moment, so there is nothing that a
+    checkpoint would have to keep.
+    """
+
+    def __init__(self, settings: DyBootstrap, rows: Rows) -> None:
+        self.settings = settings
+        self.rows = rows
+        self.posterior: Posterior | None = None  # None: plain cross-entropy
+        self.shares = torch.zeros(0)  # the posterior's, on the training's device
+
+    def begin_epoch(self, training: Training, epoch: int, generator: torch.Generator) -> None:
+        """Fit the mixture, once it is time, to losses in evaluation mode of inputs augmented as in training."""
+        self.posterior = None
+        if epoch < int(self.settings.start * training.budget.epochs):
+            return
+        outputs = training.outputs(self.rows, generator)
+        losses = F.cross_entropy(outputs, training.labels[torch.from_numpy(self.rows)], reduction="none")
+        finite = losses[losses.isfinite()].double().cpu().numpy()
+        if len(finite):
+            self.posterior = MIXTURES[self.settings.mixture](finite)
+            self.shares = torch.from_numpy(self.posterior.shares).float().to(outputs.device)
+
+    def loss(self, step: Step) -> Tensor:
+        """The batch's mean, and the regulariser."""
+        if self.posterior is None:
+            return F.cross_entropy(step.outputs, step.labels)
+        losses = F.cross_entropy(step.evaluated(), step.labels, reduction="none")
+        weights = self._suspicion(self.posterior, losses).clamp(CERTAIN, 1 - CERTAIN)
+        mean = dynamic_loss(step.outputs, step.labels, weights, is_soft=self.settings.is_soft).mean()
+        return mean + self.settings.evenness * unevenness(step.outputs)
+
+    def _suspicion(self, posterior: Posterior, losses: Tensor) -> Tensor:
+        """The same as `Posterior.of` up to its grid, without leaving the device: (batch,)."""
+        width = posterior.highest - posterior.lowest
+        places = ((losses - posterior.lowest) / (width or 1)).nan_to_num(1.0).clamp(0, 1) * (len(self.shares) - 1)
+        return self.shares[places.round().long()]

@@ -1,0 +1,149 @@
+"""INCV: samples whose labels a network predicts that never saw them are selected, round after round; then two networks
+teach each other, on the selected samples first (Chen et al. 2019)."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from scipy.special import log_softmax
+
+from undermargin.identify import identify
+from undermargin.recipes.fitted import Fitted
+from undermargin.recipes.held_out import HeldOut
+from undermargin.recipes.lesson import Lesson, Mask, watched
+from undermargin.recipes.selected_first import SelectedFirst
+from undermargin.run import Run
+from undermargin.training.engine import Rows
+
+Values = npt.NDArray[np.float64]
+
+MIN_CANDIDATES = 4  # fewer cannot be halved and trained on
+HIGH_NOISE, MEDIUM_NOISE = 0.6, 0.3  # estimates above which the authors trust an early network less
+
+
+@dataclass
+class Selection:
+    """What cross-validation has made of the samples so far."""
+
+    is_selected: Mask  # (samples,)
+    is_candidate: Mask  # (samples,) neither selected nor given up
+    num_refused: Values  # (samples,) rounds in which it was not selected, all for one that never was
+    losses: Values  # (samples,) when it was held out last
+    noise_rate: float = 0.0  # estimated in the first training
+
+    def judge(self, held_out: Rows, labels: Rows, logits: Values, *, number: int) -> Mask:
+        """Select those whose labels are predicted, in the round of this number: (held out,) bool."""
+        is_agreed = np.asarray(logits.argmax(1) == labels)
+        self.losses[held_out] = -log_softmax(logits, axis=1)[np.arange(len(labels)), labels]
+        self.is_selected[held_out[is_agreed]] = True
+        self.is_candidate[held_out[is_agreed]] = False
+        self.num_refused[held_out[is_agreed]] = number
+        return is_agreed
+
+
+@dataclass(frozen=True)
+class Incv:
+    """The authors' choices; whether the noise is uniform or asymmetric must be known."""
+
+    num_rounds: int = 4  # each of two trainings
+    selection_share: float = 0.25  # of the epochs, in each of these trainings: 50 of the authors' 200
+    max_discarded: float = 2.0  # samples given up for every selected one, at most
+    gradual_epochs: int = 10  # of the last training, until the full share is left out
+    candidates_after: float = 0.2  # share of the last training on selected samples alone: 40 of 200 epochs
+    candidates_after_hard: float = 0.4  # the same for asymmetric noise, or much of it: 80 of 200 epochs
+
+    def fit(self, lesson: Lesson) -> Fitted:
+        """Select in cross-validation, then train two networks; the first one is the classifier."""
+        is_uniform = lesson.known.need("pattern") == "uniform"
+        selection = self.select(lesson, is_uniform=is_uniform)
+        selected = np.flatnonzero(selection.is_selected)
+        last = lesson.on_part(selected).with_networks(2)
+        is_hard = not is_uniform or selection.noise_rate > HIGH_NOISE
+        teaching = SelectedFirst(
+            torch.from_numpy(selection.is_selected),
+            torch.from_numpy(np.flatnonzero(selection.is_candidate)),
+            noise_rate=noise_among_selected(selection.noise_rate, lesson.num_classes if is_uniform else 2),
+            gradual_epochs=self.gradual_epochs,
+            candidates_after=self.candidates_after_hard if is_hard else self.candidates_after,
+        )
+        training, tracker = last.train("teaching", teaching)
+        scores = lesson.own(-selection.num_refused - selection.losses / (1 + selection.losses))
+        run = Run(scores=scores, labels=lesson.labels[lesson.rows], score="incv")
+        return Fitted(
+            training,
+            watched(lesson, tracker) | {"incv": scores},
+            verdicts=identify(run, -float(self.num_rounds)),
+            weights=lesson.own(selection.is_selected.astype(np.float64)),
+            notes=(f"{selection.noise_rate:.1%} of the labels are estimated to be wrong",),
+        )
+
+    def select(self, lesson: Lesson, *, is_uniform: bool) -> Selection:
+        """Rounds of twofold cross-validation: what is selected is trained on in all later ones."""
+        draw = np.random.default_rng(lesson.seed)
+        size = len(lesson.labels)
+        selection = Selection(
+            is_selected=np.zeros(size, bool),
+            is_candidate=np.isin(np.arange(size), lesson.rows),
+            num_refused=np.full(size, float(self.num_rounds)),
+            losses=np.zeros(size),
+        )
+        for number in range(self.num_rounds):
+            candidates = draw.permutation(np.flatnonzero(selection.is_candidate))
+            if len(candidates) < MIN_CANDIDATES:
+                break
+            halves, known = np.array_split(candidates, 2), np.flatnonzero(selection.is_selected)
+            is_best_kept = number < num_rounds_of_best(selection.noise_rate, is_uniform=is_uniform)
+            for half, (shown, held_out) in enumerate((halves, halves[::-1])):
+                rows = np.sort(np.concatenate([known, shown]))
+                logits = self._cross_validated(lesson, f"round{number}-{half}", rows, held_out, is_best_kept)
+                is_agreed = selection.judge(held_out, lesson.labels[held_out], logits, number=number)
+                if (number, half) == (0, 0):
+                    selection.noise_rate = estimated_noise(float(is_agreed.mean()), lesson.num_classes)
+                if is_uniform:  # asymmetric noise is predicted too: large losses say less about it
+                    ratio = min(self.max_discarded, selection.noise_rate / (1 - selection.noise_rate))
+                    given_up = discarded(held_out, selection.losses[held_out], is_agreed, ratio)
+                    selection.is_candidate[given_up] = False
+        return selection
+
+    def _cross_validated(
+        self, lesson: Lesson, stage: str, rows: Rows, held_out: Rows, is_best_kept: bool
+    ) -> npt.NDArray[np.float64]:
+        """Logits of held-out samples, after a training on the others: (held out, classes)."""
+        epochs = max(1, round(self.selection_share * lesson.budget.epochs))
+        objective = HeldOut(held_out, is_best_kept=is_best_kept)
+        training, _ = replace(lesson, rows=rows).shortened(epochs).train(stage, objective)
+        objective.look(training)
+        return objective.logits.double().numpy()
+
+
+def estimated_noise(agreement: float, num_classes: int) -> float:
+    """The noise rate at which two labels of uniform noise agree this often: the network's, as noisy as what it was
+    taught, and the held-out one.
+
+    >>> estimated_noise(0.6**2 + 0.4**2 / 9, 10)
+    0.4
+    """
+    rates = np.arange(1, 1000) / 1000
+    agreements = (1 - rates) ** 2 + rates**2 / (num_classes - 1)
+    enough = np.flatnonzero(agreements <= agreement + 1e-12)
+    return float(rates[enough[0] if len(enough) else agreements.argmin()])
+
+
+def noise_among_selected(noise_rate: float, num_classes: int) -> float:
+    """The share of wrong labels where label and prediction agree: both right, or both wrong in the same way."""
+    wrong, right = noise_rate**2, (1 - noise_rate) ** 2
+    return wrong / (wrong + (num_classes - 1) * right)
+
+
+def num_rounds_of_best(noise_rate: float, *, is_uniform: bool) -> int:
+    """For how many rounds the network of the best epoch is asked; later ones ask that of the last epoch."""
+    if not is_uniform or noise_rate > HIGH_NOISE:
+        return 1
+    return 2 if noise_rate > MEDIUM_NOISE else 4
+
+
+def discarded(rows: Rows, losses: Values, is_agreed: Mask, ratio: float) -> Rows:
+    """The samples of the largest losses, so many for every selected one; nobody who was selected."""
+    order = np.argsort(-losses, kind="stable")[: int(ratio * is_agreed.sum())]
+    return rows[order[~is_agreed[order]]]

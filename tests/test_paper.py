@@ -1,0 +1,242 @@
+"""The paper's experiments: settings by hand, a runner that loses nothing, and a smoke test of everything."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from undermargin.errors import InputError
+from undermargin.paper import EXPERIMENTS, PRESETS, Results, Runner, Store, reproduce, write
+from undermargin.paper.cell import Cell
+from undermargin.paper.published import ASYMMETRIC, REAL, REAL_DATA, UNIFORM
+from undermargin.paper.study import STUDIES
+from undermargin.paper.tables import Table
+from undermargin.recipes import RECIPES
+from undermargin.recipes.aum import Aum
+
+SMALL = ("cifar10", "cifar100", "tiny-imagenet")
+LARGE = ("webvision50", "clothing100k", "clothing1m", "imagenet")
+SMOKE = Cell("fit", "smoke", "mnist", "uniform", 0.4, "standard")
+
+
+@pytest.mark.parametrize("data", SMALL)
+def test_the_paper_trains_small_sets_as_its_appendix_says(data):
+    study = STUDIES["paper"][data]
+    assert study.model == "resnet32"
+    assert study.num_train == (95_000 if data == "tiny-imagenet" else 45_000)
+    assert study.num_test is None
+    assert study.num_trials == 4
+    assert study.augmentation == "crops"
+    budget = study.budget
+    assert (budget.epochs, budget.batch_size, budget.optimizer) == (300, 256, "sgd")
+    assert (budget.learning_rate, budget.momentum, budget.weight_decay) == (0.1, 0.9, 1e-4)
+    assert [budget.rate(epoch) for epoch in (0, 149, 150, 224, 225, 299)] == pytest.approx(
+        [0.1, 0.1, 0.01, 0.01, 0.001, 0.001]
+    )
+    fold = Aum(batch_size=study.fold_batch_size).budget(budget)
+    assert (fold.epochs, fold.batch_size, fold.drops) == (150, 64, ())
+
+
+@pytest.mark.parametrize(("data", "epochs", "drops"), [("webvision50", 180, (60, 120)), ("imagenet", 90, (30, 60))])
+def test_the_paper_trains_large_sets_as_its_appendix_says(data, epochs, drops):
+    study = STUDIES["paper"][data]
+    assert (study.model, study.num_trials, study.num_train) == ("resnet50", 1, None)
+    assert study.augmentation == "scaled crops"
+    budget = study.budget
+    assert (budget.epochs, budget.batch_size) == (epochs, 256)
+    assert (budget.learning_rate, budget.momentum, budget.weight_decay) == (0.1, 0.9, 1e-4)
+    first, second = drops
+    assert [budget.rate(epoch) for epoch in (first - 1, first, second - 1, second)] == pytest.approx(
+        [0.1, 0.01, 0.01, 0.001]
+    )
+    fold = Aum(batch_size=study.fold_batch_size).budget(budget)
+    assert (fold.epochs, fold.batch_size, fold.drops) == (first, 256, ())
+
+
+def test_pairs_of_large_sets_are_trained_alike():
+    rows = STUDIES["paper"]
+    assert rows["clothing100k"].budget == rows["webvision50"].budget
+    assert rows["clothing1m"].budget == rows["imagenet"].budget
+
+
+def test_the_papers_threshold_samples_and_percentile_are_its_texts():
+    aum = Aum()
+    assert aum.procedure.num_threshold_samples(45_000, 10) == 4090
+    assert aum.procedure.num_threshold_samples(45_000, 100) == 445
+    assert aum.procedure.num_threshold_samples(95_000, 200) == 472
+    assert (aum.cutoff, aum.procedure.percentile, aum.procedure.skip_epochs) == ("paper", 99, 0)
+
+
+def test_the_papers_grids_are_complete():
+    def grid(name):
+        return {(cell.data, cell.noise, cell.rate, cell.recipe, cell.seed) for cell in EXPERIMENTS[name].cells("paper")}
+
+    uniform = grid("table-cifar-uniform")
+    for data in ("cifar10", "cifar100"):
+        for recipe in UNIFORM[data]:
+            for rate in (0.2, 0.4, 0.6, 0.8):
+                assert {(data, "uniform", rate, recipe, seed) for seed in range(4)} <= uniform
+    asymmetric = grid("table-cifar-asymmetric")
+    for recipe in ASYMMETRIC["cifar10"]:
+        assert {("cifar10", "asymmetric", rate, recipe, 0) for rate in (0.2, 0.3, 0.4)} <= asymmetric
+    real = grid("table-real")
+    assert {(data, "none", 0.0, recipe, 0) for data in REAL_DATA for recipe in REAL} <= real
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_every_experiment_opens_with_claim_and_cost_and_names_known_recipes(name, preset):
+    experiment = EXPERIMENTS[name]
+    assert experiment.title
+    assert experiment.claim
+    assert experiment.cost
+    cells = experiment.cells(preset)
+    assert cells
+    assert len({cell.key for cell in cells}) == len(cells)
+    assert {cell.recipe for cell in cells} <= set(RECIPES)
+
+
+def test_a_cell_is_named_by_everything_its_result_depends_on():
+    assert SMOKE.key == Cell("fit", "smoke", "mnist", "uniform", 0.4, "standard").key
+    others = [
+        Cell("fit", "smoke", "mnist", "uniform", 0.4, "standard", seed=1),
+        Cell("fit", "smoke", "mnist", "uniform", 0.2, "standard"),
+        Cell("fit", "laptop", "mnist", "uniform", 0.4, "standard"),
+        SMOKE.varied(epochs=3),
+        SMOKE.varied(augmentation="crops"),
+    ]
+    assert len({cell.key for cell in (SMOKE, *others)}) == 6
+    assert SMOKE.varied(epochs=3).study.budget.epochs == 3
+
+
+def test_cells_share_folds_where_these_are_trained_alike():
+    aum = Cell("fit", "smoke", "mnist", "uniform", 0.4)
+    assert aum.folds_key == Cell("identification", "smoke", "mnist", "uniform", 0.4).folds_key
+    assert aum.folds_key == aum.varied(percentile=90).folds_key
+    assert aum.folds_key != aum.varied(fold_batch_size=8).folds_key
+    assert aum.folds_key != aum.varied(is_whole=True).folds_key
+
+
+def test_nothing_is_run_twice_and_results_carry_their_provenance(tmp_path):
+    runner = Runner(Store(tmp_path), tmp_path)
+    seen = []
+    runner.run([SMOKE, SMOKE], lambda cell, numbers: seen.append(numbers))
+    runner.run([SMOKE], lambda cell, numbers: seen.append(numbers))
+    assert len(seen) == 1
+    row = json.loads((tmp_path / "results.jsonl").read_text())
+    assert row["numbers"]["test_error"] == seen[0]["test_error"]
+    assert row["study"]["budget"]["epochs"] == 2
+    assert {"key", "kind", "preset", "data", "noise", "rate", "recipe", "seed", "seconds", "commit"} <= set(row)
+
+
+def test_a_divergence_is_a_result(tmp_path):
+    runner = Runner(Store(tmp_path), tmp_path)
+    cell = SMOKE.varied(learning_rate=1e30)
+    runner.run([cell])
+    assert "diverged in epoch 1" in Store(tmp_path).results()[cell.key]["numbers"]["diverged"]
+
+
+def test_a_line_that_a_kill_cut_off_is_run_again_and_a_strange_one_is_an_error(tmp_path):
+    store = Store(tmp_path)
+    Runner(store, tmp_path).run([SMOKE])
+    whole = store.path.read_text()
+    store.path.write_text(whole + whole[:40])
+    assert set(store.results()) == {SMOKE.key}
+    assert store.path.read_text() == whole
+    store.path.write_text("{}\n" + whole)
+    with pytest.raises(InputError, match=r"line 1 of .*results.jsonl is no result"):
+        store.results()
+
+
+def test_several_jobs_find_what_one_finds(tmp_path):
+    cells = [SMOKE, Cell("fit", "smoke", "mnist", "uniform", 0.4), Cell("identification", "smoke", "mnist")]
+    found = []
+    for jobs in (1, 2):
+        store = Store(tmp_path / str(jobs))
+        Runner(store, tmp_path, num_jobs=jobs).run(cells)
+        found.append({key: row["numbers"] for key, row in store.results().items()})
+    assert json.dumps(found[0], sort_keys=True) == json.dumps(found[1], sort_keys=True)
+
+
+@pytest.mark.slow
+def test_a_ray_cluster_finds_what_one_process_finds(tmp_path):
+    ray = pytest.importorskip("ray")
+    cells = [SMOKE, Cell("identification", "smoke", "mnist")]
+    stores = [Store(tmp_path / name) for name in ("here", "there")]
+    Runner(stores[0], tmp_path).run(cells)
+    try:
+        Runner(stores[1], tmp_path, on_cluster=True).run(cells)
+    finally:
+        ray.shutdown()
+    here, there = ({key: row["numbers"] for key, row in store.results().items()} for store in stores)
+    assert json.dumps(here, sort_keys=True) == json.dumps(there, sort_keys=True)
+
+
+def test_a_killed_runner_loses_at_most_the_running_cell(tmp_path):
+    """Killed at random moments until it is done; the results are those of a runner that was left alone."""
+    words = [sys.executable, "-m", "undermargin", "paper", "table-stopping", "--preset", "smoke", "--out"]
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    rng = np.random.default_rng(0)
+    for _ in range(40):
+        process = subprocess.Popen([*words, str(tmp_path / "killed")], env=environment, stderr=subprocess.DEVNULL)
+        try:
+            if process.wait(timeout=4 + 8 * rng.random()) == 0:
+                break
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+    subprocess.run([*words, str(tmp_path / "alone")], check=True, env=environment, stdout=subprocess.DEVNULL)
+    killed, alone = (
+        {key: row["numbers"] for key, row in Store(tmp_path / name).results().items()} for name in ("killed", "alone")
+    )
+    assert json.dumps(killed, sort_keys=True) == json.dumps(alone, sort_keys=True)
+
+
+def test_the_whole_smoke_preset_runs_and_writes_every_table_and_figure(tmp_path):
+    pytest.importorskip("matplotlib")
+    runner = Runner(Store(tmp_path), tmp_path)
+    started = time.monotonic()
+    written = {name: reproduce(name, "smoke", runner) for name in EXPERIMENTS}
+    for name, files in written.items():
+        assert files, name
+        assert all(path.stat().st_size > 0 for path in files)
+        if name.startswith("figure") and name != "figure-densities":
+            assert any(path.suffix == ".svg" for path in files)
+    assert time.monotonic() - started < 1800  # a minute or two; a shared machine is not a stopwatch
+
+
+def test_figures_and_tables_name_their_preset_and_are_made_again_without_running(tmp_path):
+    runner = Runner(Store(tmp_path), tmp_path)
+    files = reproduce("table-cost", "smoke", runner)
+    before = {path: path.read_bytes() for path in files}
+    assert any(b"preset smoke" in text for text in before.values())
+    again = write("table-cost", Results.read(Store(tmp_path), "smoke", tmp_path))
+    assert {path: path.read_bytes() for path in again} == before
+
+
+def test_a_table_is_written_in_three_languages():
+    table = Table("t", "Errors at 40 % (preset smoke)", ["recipe", "a_b"], [["aum", "1.0 ± 0.5"]])
+    assert table.markdown() == (
+        "**Errors at 40 % (preset smoke)**\n\n| recipe | a_b |\n| --- | ---: |\n| aum | 1.0 ± 0.5 |\n"
+    )
+    assert r"Errors at 40 \% (preset smoke)" in table.latex()
+    assert r"aum & 1.0 $\pm$ 0.5 \\" in table.latex()
+    assert r"a\_b" in table.latex()
+    assert table.csv() == "recipe,a_b\naum,1.0 ± 0.5\n"
+
+
+def test_a_missing_data_set_is_an_error_that_says_where_it_belongs(tmp_path):
+    cell = Cell("fit", "laptop", "mnist", "uniform", 0.4, "standard")
+    with pytest.raises(InputError, match="mnist is not in .*get it from .* and put it at"):
+        Runner(Store(tmp_path), Path(tmp_path)).run([cell])
+
+
+def test_an_unknown_experiment_is_an_error_that_names_the_known_ones(tmp_path):
+    with pytest.raises(InputError, match="no experiment 'table-of-contents'; choose from table-mnist"):
+        reproduce("table-of-contents", "smoke", Runner(Store(tmp_path), tmp_path))
