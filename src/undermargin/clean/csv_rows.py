@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from undermargin.clean.edit import Edit
-from undermargin.data.rows import delimiter
+from undermargin.data.delimited import delimiter
 from undermargin.errors import InputError
 from undermargin.files import replacing
 

@@ -1,9 +1,7 @@
 """Data sets with one row a sample: CSV, TSV, JSON lines and Parquet, with texts, images or plain columns."""
 
 import json
-import re
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.csv as csv
 import pyarrow.parquet as pq
 
+from undermargin.data.delimited import TAB, delimiter, read_delimited
 from undermargin.data.pictures import LOOKED_AT, SUFFIXES, choose_size, shorter_side
 from undermargin.data.pixels import decode_all
 from undermargin.data.samples import Columns, Reading, Samples, encode_labels
@@ -24,7 +22,6 @@ LABEL_NAMES = ("label", "labels", "class", "target", "category", "y", "fine_labe
 TEXT_NAMES = ("text", "sentence", "content", "question", "review", "document", "title", "message")
 IMAGE_NAMES = ("image", "img", "picture", "photo")
 ID_NAMES = ("id", "uid", "uuid", "filename", "file_name")
-TAB = "\t"
 MAX_CATEGORIES = 1000  # a text column with more different values is prose, not a category
 WORDS_OF_PROSE = 3  # on average; fewer and it is a name
 
@@ -84,37 +81,7 @@ def _read(path: Path, suffix: str) -> pa.Table:
     if suffix in (".jsonl", ".ndjson"):
         lines = path.read_text("utf-8").split("\n")  # splitlines would also split at signs that JSON allows in texts
         return pa.Table.from_pylist([json.loads(line) for line in lines if line.strip()])
-    table = _read_csv(path, delimiter(path))
-    unread = [column.name for column in table.schema if pa.types.is_binary(column.type)]
-    if unread:
-        raise ValueError(f"the column {unread[0]!r} is not UTF-8; save the file in that encoding")
-    if len(set(table.column_names)) < len(table.column_names):
-        raise ValueError("two columns have the same name")
-    return table
-
-
-def _read_csv(path: Path, sign: str) -> pa.Table:
-    parse = csv.ParseOptions(delimiter=sign, newlines_in_values=True)
-    # who separates cells by semicolons often writes 0,5: the reading that finds more such numbers is the right one
-    readings = [
-        csv.read_csv(
-            path,
-            parse_options=parse,
-            convert_options=csv.ConvertOptions(strings_can_be_null=True, decimal_point=point),
-        )
-        for point in (".,"[: 1 + (sign == ";")])
-    ]
-    return max(readings, key=lambda table: sum(pa.types.is_floating(column.type) for column in table.schema))
-
-
-def delimiter(path: Path) -> str:
-    """What separates the cells of a CSV or TSV file: in a CSV, the sign that its first two lines share most often."""
-    if path.suffix.lower() == ".tsv":
-        return TAB
-    with path.open("rb") as file:
-        lines = list(islice((line for line in file if line.strip()), 2))
-    bare = [re.sub(rb'"[^"]*"', b"", line).decode("utf-8", "replace") for line in lines]
-    return max((",", ";", TAB), key=lambda sign: min((line.count(sign) for line in bare), default=0))
+    return read_delimited(path)
 
 
 def rows_where(table: pa.Table, where: str | None) -> npt.NDArray[np.int64]:
