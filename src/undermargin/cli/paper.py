@@ -5,7 +5,6 @@ from typing import Annotated, Any
 
 import typer
 
-from undermargin.cli import show_paper as show
 
 EVERYTHING = "all"
 DATASETS = "datasets"
@@ -32,6 +31,7 @@ def paper(
         undermargin paper datasets --data data
     """
     from undermargin import paper as experiments
+    from undermargin.cli import show_paper as show
     from undermargin.errors import InputError
     from undermargin.paper.store import Store
 
