@@ -5,7 +5,6 @@ from typing import Annotated, Any
 
 import typer
 
-
 EVERYTHING = "all"
 DATASETS = "datasets"
 LIST = "list"
