@@ -27,9 +27,11 @@ class Layer(nn.Module):
         return torch.cat([x, self.new(x)], 1)
 
 
-def densenet(num_outputs: int, *, channels: int = 3, side: int = 32, depth: int = 100) -> nn.Module:
-    """Three blocks of (depth - 4) / 6 layers each; sides above 32 pixels are halved at once."""
-    stride = 2 if side > 32 else 1
+def densenet(
+    num_outputs: int, *, channels: int = 3, side: int = 32, depth: int = 100, is_halved: bool = False
+) -> nn.Module:
+    """Three blocks of (depth - 4) / 6 layers each; sides above 32 pixels, and others if asked, are halved at once."""
+    stride = 2 if side > 32 or is_halved else 1
     check_side(side, 4)
     width = 2 * GROWTH
     layers: list[nn.Module] = [nn.Conv2d(channels, width, 3, stride, padding=1, bias=False)]

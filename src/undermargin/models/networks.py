@@ -33,8 +33,11 @@ def small(num_outputs: int, *, channels: int = 1, side: int = 8, width: int = 32
 
 NETWORKS: Mapping[str, MakeNetwork] = MappingProxyType(
     {
-        "resnet8": partial(small_resnet, depth=8),
-        "resnet14": partial(small_resnet, depth=14),
+        # on a laptop: the first convolution halves the image
+        "resnet8-half": partial(small_resnet, depth=8, is_halved=True),
+        "resnet14-half": partial(small_resnet, depth=14, is_halved=True),
+        "densenet22-half": partial(densenet, depth=22, is_halved=True),
+        "densenet28-half": partial(densenet, depth=28, is_halved=True),
         "resnet20": partial(small_resnet, depth=20),
         "resnet32": partial(small_resnet, depth=32),
         "resnet44": partial(small_resnet, depth=44),
@@ -43,8 +46,6 @@ NETWORKS: Mapping[str, MakeNetwork] = MappingProxyType(
         "resnet18": partial(photo_resnet, depth=18),
         "resnet34": partial(photo_resnet, depth=34),
         "resnet50": partial(photo_resnet, depth=50),
-        "densenet22": partial(densenet, depth=22),
-        "densenet28": partial(densenet, depth=28),
         "densenet40": partial(densenet, depth=40),
         "densenet64": partial(densenet, depth=64),
         "densenet100": partial(densenet, depth=100),

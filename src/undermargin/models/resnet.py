@@ -58,7 +58,12 @@ class ResNet(SmallResNet):
         return super().forward(normalised(images, self.stem.weight.dtype))
 
 
-def small_resnet(num_outputs: int, *, channels: int = 3, side: int = 32, depth: int = 32) -> nn.Module:
-    """ResNet-`depth` of the paper; sides above 32 pixels (Tiny ImageNet) are halved by the first convolution."""
-    stem_stride = 2 if side > 32 else 1
+def small_resnet(
+    num_outputs: int, *, channels: int = 3, side: int = 32, depth: int = 32, is_halved: bool = False
+) -> nn.Module:
+    """ResNet-`depth` of the paper; sides above 32 pixels (Tiny ImageNet) are halved by the first convolution.
+
+    `is_halved` halves small sides, too, which makes it three times as fast on a CPU.
+    """
+    stem_stride = 2 if side > 32 or is_halved else 1
     return SmallResNet(num_outputs, channels=channels, blocks=(depth - 2) // 6, stem_stride=stem_stride)

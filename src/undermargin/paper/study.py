@@ -54,7 +54,7 @@ LARGE = Study(
 # 10,000 images for hours, not days: the same procedure with a smaller network and a tenth of the epochs
 LAPTOP = replace(
     SMALL,
-    model="resnet8",
+    model="resnet8-half",
     budget=replace(SMALL.budget, epochs=30, batch_size=128),
     num_trials=2,
     num_train=10_000,

@@ -15,7 +15,7 @@ SHARES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7)
 PERCENTILES = (80, 90, 95, 97, 99, 100)
 ARCHITECTURES = {
     "paper": ("resnet32", "resnet56", "densenet40", "densenet100"),
-    "laptop": ("resnet8", "resnet14", "densenet22", "densenet28"),
+    "laptop": ("resnet8-half", "resnet14-half", "densenet22-half", "densenet28-half"),
     "smoke": ("small", "small-wide"),
 }
 SIZES = {"paper": (5_000, 10_000, 20_000, 45_000), "laptop": (1_000, 2_000, 5_000, 10_000), "smoke": (120, 240)}

@@ -135,7 +135,7 @@ def _real_table(results: Results) -> list[Table]:
 
 
 def _cifar_sets(preset: Preset) -> tuple[str, ...]:
-    return ("cifar10",) if preset == "laptop" else ("cifar10", "cifar100")
+    return ("cifar10", "cifar100") if preset == "paper" else ("cifar10",)
 
 
 CIFAR_UNIFORM = Experiment(
