@@ -9,8 +9,10 @@ import time
 from pathlib import Path
 
 import pytest
+import torch
 
 from undermargin.errors import InputError
+from undermargin.models.images import Centre
 from undermargin.paper import EXPERIMENTS, PRESETS, Results, Runner, Store, reproduce, write
 from undermargin.paper.cell import Cell
 from undermargin.paper.published import ASYMMETRIC, REAL, REAL_DATA, UNIFORM
@@ -18,6 +20,7 @@ from undermargin.paper.study import STUDIES
 from undermargin.paper.tables import Table
 from undermargin.recipes import RECIPES
 from undermargin.recipes.aum import Aum
+from undermargin.training.augmentation import ScaledCrops
 
 SMALL = ("cifar10", "cifar100", "tiny-imagenet")
 LARGE = ("webvision50", "clothing100k", "clothing1m", "imagenet")
@@ -244,3 +247,50 @@ def test_a_missing_data_set_is_an_error_that_says_where_it_belongs(tmp_path):
 def test_an_unknown_experiment_is_an_error_that_names_the_known_ones(tmp_path):
     with pytest.raises(InputError, match="no experiment 'table-of-contents'; choose from table-mnist"):
         reproduce("table-of-contents", "smoke", Runner(Store(tmp_path), tmp_path))
+
+
+def test_a_photo_is_tested_on_its_middle_and_trained_on_random_parts():
+    photo = torch.arange(36, dtype=torch.uint8).view(1, 6, 6, 1)
+    assert Centre(2)(photo).flatten().tolist() == [14, 15, 20, 21]
+    assert torch.equal(Centre(6)(photo), photo)
+    whole = ScaledCrops(6, area=1.0, shape=1.0)
+    seen = {tuple(whole((photo,), _drawn(seed))[0].flatten().tolist()) for seed in range(20)}
+    assert seen == {tuple(photo.flatten().tolist()), tuple(photo.flip(2).flatten().tolist())}  # or mirrored
+    photos = torch.randint(0, 256, (50, 32, 32, 3), dtype=torch.uint8, generator=_drawn(0))
+    parts, labels = ScaledCrops(8)((photos, torch.arange(50)), _drawn(1))
+    assert parts.shape == (50, 8, 8, 3)
+    assert parts.dtype == torch.uint8
+    assert torch.equal(parts, ScaledCrops(8)((photos, labels), _drawn(1))[0])
+    assert not torch.equal(parts, ScaledCrops(8)((photos, labels), _drawn(2))[0])
+
+
+def test_a_part_of_a_photo_covers_the_share_of_its_area_that_was_drawn():
+    """A ramp from left to right: how far its values spread is how wide the part was."""
+    ramp = torch.arange(0, 250, 1, dtype=torch.uint8)[None, None, :, None].expand(200, 250, 250, 1)
+    parts = ScaledCrops(50, area=0.25, shape=1.0)((ramp,), _drawn(0))[0].float()
+    widths = (parts.amax((1, 2, 3)) - parts.amin((1, 2, 3))) / 250 * 50 / 49
+    assert 0.48 < widths.min() < 0.55  # the root of a quarter
+    assert 0.95 < widths.max() <= 1.02
+
+
+def _drawn(seed):
+    return torch.Generator().manual_seed(seed)
+
+
+def test_logits_of_watched_samples_are_kept_epoch_by_epoch(tmp_path):
+    cell = Cell("trajectories", "smoke", "mnist", "uniform", 0.4)
+    Runner(Store(tmp_path), tmp_path).run([cell])
+    arrays = Results.read(Store(tmp_path), "smoke", tmp_path).arrays(cell)
+    epochs, num_samples, num_classes = arrays["logits"].shape
+    assert (epochs, num_classes) == (1, 10)  # two epochs, of which the first is before the drop
+    assert num_samples == len(arrays["aum"]) == len(arrays["is_flipped"])
+    margins = arrays["logits"][:, :, 0] - arrays["logits"][:, :, 1:].max(2)  # all of them are labeled 0
+    assert margins.mean(0) == pytest.approx(arrays["aum"], abs=1e-4)
+
+
+def test_what_is_removed_at_random_is_as_much_as_by_aum(tmp_path):
+    store = Store(tmp_path)
+    base = Cell("removal", "smoke", "mnist", "uniform", 0.4)
+    cells = [base.varied(ranking=ranking, share=0.5) for ranking in ("aum", "random")]
+    Runner(store, tmp_path).run(cells)
+    assert {"test_error"} == set.union(*(set(row["numbers"]) for row in store.results().values()))
