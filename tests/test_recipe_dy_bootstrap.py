@@ -71,10 +71,10 @@ def test_the_lookup_during_training_is_the_mixtures_posterior(rng):
     assert objective._suspicion(posterior, torch.tensor([np.inf, np.nan])).isfinite().all()
 
 
-@pytest.mark.parametrize("method", [DyBootstrap(), DyBootstrap(is_soft=True), DyBootstrap(mixture="gaussian")])
-def test_the_wrong_labels_are_found_and_doubted(blobs, method):
+@pytest.mark.parametrize("settings", [{}, {"is_soft": True}, {"mixture": "gaussian"}])
+def test_the_wrong_labels_are_found_and_doubted(blobs, settings):
     x, labels, true = blobs
-    fitted = fit(x, labels, method)
+    fitted = fit(x, labels, DyBootstrap(start=0.35, **settings))
     assert (fitted.verdicts.is_flagged == (labels != true)).mean() > 0.9
     assert (fitted.soft_labels.argmax(1) == true).mean() > 0.9
     np.testing.assert_allclose(fitted.soft_labels.sum(1), 1, rtol=1e-6)
@@ -86,6 +86,12 @@ def test_before_its_start_it_is_standard_training(blobs):
     late = fit(x, labels, DyBootstrap(start=1.0), epochs=3)
     standard = fit(x, labels, "standard", epochs=3)
     np.testing.assert_array_equal(late.predict(np.arange(180)), standard.predict(np.arange(180)))
+
+
+def test_labels_are_doubted_after_the_first_drop_of_the_learning_rate_or_early_where_there_is_none():
+    assert DyBootstrap().first_epoch(Budget(300, 256, drops=(0.5, 0.75))) == 156
+    assert DyBootstrap().first_epoch(Budget(3, 256)) == 1
+    assert DyBootstrap(start=0).first_epoch(Budget(300, 256)) == 0
 
 
 def test_a_killed_training_ends_as_if_it_had_not_been(blobs, tmp_path):

@@ -14,7 +14,7 @@ from undermargin.identify import identify
 from undermargin.recipes.fitted import Fitted
 from undermargin.recipes.lesson import Lesson, watched
 from undermargin.run import Run
-from undermargin.training.engine import Rows
+from undermargin.training.engine import Budget, Rows
 from undermargin.training.network import Training
 from undermargin.training.objective import Objective, Step
 
@@ -29,7 +29,7 @@ class DyBootstrap:
 
     mixture: Literal["beta", "gaussian"] = "beta"
     is_soft: bool = False  # the network's word is its probabilities, not its predicted class
-    start: float = 106 / 300  # share of the training with plain cross-entropy: 106 of the authors' 300 epochs
+    start: float | None = None  # share of the training with plain cross-entropy; None: see `first_epoch`
     evenness: float = 1.0  # weight of the regulariser against predicting one class for all
 
     def fit(self, lesson: Lesson) -> Fitted:
@@ -49,6 +49,20 @@ class DyBootstrap:
             weights=1 - weights,
             soft_labels=own + weights[:, None] * (believed.double().numpy() - own),
         )
+
+    def first_epoch(self, budget: Budget) -> int:
+        """The first epoch in which labels are doubted.
+
+        The authors begin 6 of 300 epochs behind the first drop of the learning rate: a high one keeps the network from
+        learning wrong labels by heart until then. Where it never drops, nothing does, and a tenth has to be enough.
+
+        >>> DyBootstrap().first_epoch(Budget(300, 128, drops=(1 / 3, 5 / 6))), DyBootstrap().first_epoch(Budget(40, 64))
+        (106, 4)
+        """
+        if self.start is not None:
+            return int(self.start * budget.epochs)
+        share = min(budget.drops) + 6 / 300 if budget.drops else 0.1
+        return max(1, round(share * budget.epochs))  # a network that was never trained has nothing to say
 
 
 def dynamic_loss(logits: Tensor, labels: Tensor, weights: Tensor, *, is_soft: bool = False) -> Tensor:
@@ -81,7 +95,7 @@ class DynamicLabels(Objective):
     def begin_epoch(self, training: Training, epoch: int, generator: torch.Generator) -> None:
         """Fit the mixture, once it is time, to losses in evaluation mode of inputs augmented as in training."""
         self.posterior = None
-        if epoch < int(self.settings.start * training.budget.epochs):
+        if epoch < self.settings.first_epoch(training.budget):
             return
         outputs = training.outputs(self.rows, generator)
         losses = F.cross_entropy(outputs, training.labels[torch.from_numpy(self.rows)], reduction="none")
