@@ -294,3 +294,39 @@ def test_what_is_removed_at_random_is_as_much_as_by_aum(tmp_path):
     cells = [base.varied(ranking=ranking, share=0.5) for ranking in ("aum", "random")]
     Runner(store, tmp_path).run(cells)
     assert {"test_error"} == set.union(*(set(row["numbers"]) for row in store.results().values()))
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for processes in /proc")
+def test_workers_end_with_a_runner_that_is_killed(tmp_path):
+    words = [sys.executable, "-m", "undermargin", "paper", "table-cost", "--preset", "smoke", "--jobs", "2", "--out"]
+    process = subprocess.Popen([*words, str(tmp_path)], stdout=subprocess.DEVNULL)
+    while not list(tmp_path.rglob("*.safetensors")):
+        assert process.poll() is None
+        time.sleep(0.01)
+    workers = _children(process.pid)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert len(workers) >= 2
+    started = time.monotonic()
+    while any(Path(f"/proc/{worker}/stat").exists() and not _is_dead(worker) for worker in workers):
+        assert time.monotonic() - started < 60
+        time.sleep(0.1)
+
+
+def _children(parent):
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(fields[1]) == parent:
+            found.append(int(stat.parent.name))
+    return found
+
+
+def _is_dead(process):
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True

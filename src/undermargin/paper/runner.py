@@ -18,6 +18,7 @@ from undermargin.errors import DivergedError, InputError
 from undermargin.files import replacing
 from undermargin.paper.cell import Cell
 from undermargin.paper.store import Store
+from undermargin.processes import end_with
 
 OnCell = Callable[[Cell, dict[str, Any]], None]
 
@@ -46,7 +47,7 @@ class Runner:
             yield from ((cell, *run_cell(cell, self.store, self.root)) for cell in cells)
         else:
             threads = max(1, (os.cpu_count() or 1) // self.num_jobs)
-            with ProcessPoolExecutor(self.num_jobs, get_context("spawn"), _use_threads, (threads,)) as pool:
+            with ProcessPoolExecutor(self.num_jobs, get_context("spawn"), _begin, (threads, os.getpid())) as pool:
                 futures = {pool.submit(run_cell, cell, self.store, self.root): cell for cell in cells}
                 try:
                     yield from ((futures[future], *future.result()) for future in as_completed(futures))
@@ -107,10 +108,12 @@ def _save(path: Path, arrays: dict[str, Any]) -> None:
         np.savez_compressed(file, allow_pickle=False, **arrays)
 
 
-def _use_threads(number: int) -> None:
+def _begin(num_threads: int, runner: int) -> None:
+    """A worker has its share of the cores, and ends with its runner."""
     import torch
 
-    torch.set_num_threads(number)
+    end_with(runner)
+    torch.set_num_threads(num_threads)
 
 
 def _num_threads() -> int:

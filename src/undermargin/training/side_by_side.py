@@ -1,9 +1,6 @@
 """Folds side by side: each in a process of its own, with its share of the cores."""
 
-import ctypes
 import os
-import signal
-import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,10 +8,9 @@ import torch
 import torch.multiprocessing as multiprocessing
 
 from undermargin.errors import TrainingError
+from undermargin.processes import end_with
 from undermargin.training.engine import Plan
 from undermargin.training.fold import OnEpoch, Task, train_fold
-
-DIE_WITH_PARENT = 1  # prctl's PR_SET_PDEATHSIG
 
 
 def train_side_by_side(plan: Plan, tasks: Sequence[Task], jobs: int, on_epoch: OnEpoch) -> None:
@@ -64,11 +60,7 @@ def _listen(processes: list[Any], messages: Any, on_epoch: OnEpoch) -> None:
 
 
 def _work(plan: Plan, task: Task, num_threads: int, parent: int, messages: Any) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent is interrupted too, and ends us
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(DIE_WITH_PARENT, signal.SIGKILL)  # a killed scan must not go on writing
-    if os.getppid() != parent:
-        return
+    end_with(parent)
     torch.set_num_threads(num_threads)
     try:
         train_fold(plan, task, messages.put)
