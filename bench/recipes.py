@@ -36,7 +36,6 @@ def measure() -> dict[str, Any]:
     labels = noise.uniform(true_labels, 0.2, 10, seed=0)
     known = Known(
         noise_rate=0.2,
-        class_noise_rates=np.full(10, 0.2),
         pattern="uniform",
         is_clean=labels == true_labels,
         trusted=np.arange(0, NUM_IMAGES, 4),

@@ -8,6 +8,7 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -72,7 +73,7 @@ def test_the_papers_threshold_samples_and_percentile_are_its_texts():
     assert aum.procedure.num_threshold_samples(45_000, 10) == 4090
     assert aum.procedure.num_threshold_samples(45_000, 100) == 445
     assert aum.procedure.num_threshold_samples(95_000, 200) == 472
-    assert (aum.cutoff, aum.procedure.percentile, aum.procedure.skip_epochs) == ("paper", 99, 0)
+    assert (aum.cutoff, aum.procedure.percentile, aum.procedure.skip_epochs) == (None, 99, 0)
 
 
 def test_the_papers_grids_are_complete():
@@ -144,13 +145,48 @@ def test_a_divergence_is_a_result(tmp_path):
     assert "diverged in epoch 1" in Store(tmp_path).results()[cell.key]["numbers"]["diverged"]
 
 
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_tables_and_figures_are_made_of_whatever_was_run_and_of_what_diverged(name, tmp_path):
+    store = Store(tmp_path)
+    cells = EXPERIMENTS[name].cells("smoke")
+    write(name, Results.read(store, "smoke", tmp_path))
+    for cell in cells:
+        store.add(cell, {"diverged": "in epoch 1"}, {"seconds": 1.0, "commit": ""})
+    write(name, Results.read(store, "smoke", tmp_path))
+
+
+def test_one_cell_that_fails_does_not_keep_the_others_from_running(tmp_path):
+    store = Store(tmp_path)
+    absent = Cell("fit", "laptop", "mnist", "uniform", 0.4, "standard")
+    with pytest.raises(InputError, match="mnist is not in"):
+        Runner(store, tmp_path).run([absent, SMOKE])
+    assert set(store.results()) == {SMOKE.key}
+
+
+def test_a_data_set_that_is_smaller_than_the_preset_says_is_refused(tmp_path):
+    with pytest.raises(InputError, match="digits has 1437 training samples here, this preset needs 5000"):
+        Runner(Store(tmp_path), tmp_path).run([SMOKE.varied(num_train=5000)])
+    with pytest.raises(InputError, match="digits has 10 classes here, this preset is for 200"):
+        Runner(Store(tmp_path), tmp_path).run([SMOKE.varied(num_classes=200)])
+
+
+def test_what_the_two_folds_cost_is_known_when_they_were_trained_for_another_cell(tmp_path):
+    store = Store(tmp_path)
+    fit, identified = Cell("fit", "smoke", "mnist"), Cell("identification", "smoke", "mnist")
+    Runner(store, tmp_path).run([fit, identified])
+    found = store.results()
+    assert found[fit.key]["numbers"]["fold_seconds"] == found[identified.key]["numbers"]["fold_seconds"] > 0
+
+
 def test_a_line_that_a_kill_cut_off_is_run_again_and_a_strange_one_is_an_error(tmp_path):
     store = Store(tmp_path)
     Runner(store, tmp_path).run([SMOKE])
     whole = store.path.read_text()
     store.path.write_text(whole + whole[:40])
     assert set(store.results()) == {SMOKE.key}
-    assert store.path.read_text() == whole
+    other = SMOKE.varied(epochs=1)
+    Runner(store, tmp_path).run([SMOKE, other])
+    assert set(store.results()) == {SMOKE.key, other.key}
     store.path.write_text("{}\n" + whole)
     with pytest.raises(InputError, match=r"line 1 of .*results.jsonl is no result"):
         store.results()
@@ -208,14 +244,12 @@ def test_a_killed_runner_loses_at_most_the_running_cell(tmp_path):
 def test_the_whole_smoke_preset_runs_and_writes_every_table_and_figure(tmp_path):
     pytest.importorskip("matplotlib")
     runner = Runner(Store(tmp_path), tmp_path)
-    started = time.monotonic()
     written = {name: reproduce(name, "smoke", runner) for name in EXPERIMENTS}
     for name, files in written.items():
         assert files, name
         assert all(path.stat().st_size > 0 for path in files)
-        if name.startswith("figure") and name != "figure-densities":
+        if name.startswith("figure"):
             assert any(path.suffix == ".svg" for path in files)
-    assert time.monotonic() - started < 1800  # a minute or two; a shared machine is not a stopwatch
 
 
 def test_figures_and_tables_name_their_preset_and_are_made_again_without_running(tmp_path):
@@ -284,7 +318,8 @@ def test_logits_of_watched_samples_are_kept_epoch_by_epoch(tmp_path):
     epochs, num_samples, num_classes = arrays["logits"].shape
     assert (epochs, num_classes) == (1, 10)  # two epochs, of which the first is before the drop
     assert num_samples == len(arrays["aum"]) == len(arrays["is_flipped"])
-    margins = arrays["logits"][:, :, 0] - arrays["logits"][:, :, 1:].max(2)  # all of them are labeled 0
+    others = np.delete(arrays["logits"], 5, axis=2)  # all of them are labeled 5
+    margins = arrays["logits"][:, :, 5] - others.max(2)
     assert margins.mean(0) == pytest.approx(arrays["aum"], abs=1e-4)
 
 

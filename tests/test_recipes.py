@@ -7,15 +7,21 @@ import pytest
 import torch
 from torch import nn
 
-from undermargin import noise, recipes
+from undermargin import Procedure, Run, noise, recipes
+from undermargin.cutoffs import by_percentile
 from undermargin.data.digits import load_digits
+from undermargin.data.source import load
 from undermargin.errors import DivergedError, FolderError, InputError
 from undermargin.models.group import Group
-from undermargin.recipes import RECIPES, Budget, Known
+from undermargin.recipes import RECIPES, Budget, Known, Lesson
+from undermargin.recipes.aum import Aum
 from undermargin.recipes.bootstrap import hard_loss, soft_loss
 from undermargin.recipes.co_teaching import CoTeaching, Exchange
+from undermargin.recipes.lesson import NEEDS
 from undermargin.recipes.random_weighting import RectifiedNormal
+from undermargin.recipes.table import described
 from undermargin.training.objective import Step, weighted
+from undermargin.training.plan import plan
 
 NUM_CLASSES = 3
 BUDGET = Budget(epochs=4, batch_size=16, learning_rate=0.05)
@@ -34,7 +40,6 @@ def known(labels, true_labels):
     """Everything that any recipe may need."""
     return Known(
         noise_rate=0.2,
-        class_noise_rates=np.full(NUM_CLASSES, 0.2),
         pattern="uniform",
         is_clean=labels == true_labels,
         trusted=np.arange(0, len(labels), 3),
@@ -122,9 +127,28 @@ def test_a_recipe_that_needs_to_know_something_says_so(name):
         fit(name, known=None)
 
 
-@pytest.mark.parametrize("name", [name for name, row in RECIPES.items() if not row.needs])
-def test_a_recipe_that_says_it_needs_nothing_needs_nothing(name):
-    fit(name, known=None, budget=replace(BUDGET, epochs=1))
+class Guarded(Known):
+    """Remembers which of its fields were read."""
+
+    read = ()
+
+    def __getattribute__(self, field):
+        if field in NEEDS:
+            Guarded.read = (*Guarded.read, field)
+        return super().__getattribute__(field)
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_a_recipe_reads_nothing_that_it_does_not_say_it_needs(name):
+    _, labels, true_labels = blobs()
+    about = known(labels, true_labels)
+    guarded = Guarded(**{field: getattr(about, field) for field in NEEDS})
+    inputs, _, _ = blobs()
+    chosen = plan(load((inputs, labels)))
+    lesson = Lesson(chosen, labels, np.arange(90), NUM_CLASSES, replace(BUDGET, epochs=1), seed=0, known=guarded)
+    Guarded.read = ()
+    RECIPES[name].make().fit(lesson)
+    assert set(Guarded.read) == set(RECIPES[name].needs)
 
 
 @pytest.mark.slow
@@ -133,7 +157,7 @@ def test_every_recipe_reads_digits_with_a_fifth_of_wrong_labels(name):
     digits = load_digits()
     true_labels = digits.train_labels
     labels = noise.uniform(true_labels, 0.2, 10, seed=0)
-    about = replace(known(labels, true_labels), class_noise_rates=np.full(10, 0.2))
+    about = known(labels, true_labels)
     fitted = recipes.fit(
         (digits.train_images, labels),
         recipe=name,
@@ -163,6 +187,48 @@ def test_a_folder_of_another_training_is_refused(tmp_path):
         fit("bootstrap_hard", folder=tmp_path, seed=7)
 
 
+def test_a_folder_of_a_training_that_was_told_something_else_is_refused(tmp_path):
+    fit("co_teaching", folder=tmp_path, known=Known(noise_rate=0.2))
+    with pytest.raises(FolderError, match="other known"):
+        fit("co_teaching", folder=tmp_path, known=Known(noise_rate=0.4))
+
+
+def test_methods_are_described_in_the_same_words_in_every_process():
+    by_hand = Aum(cutoff=by_percentile(90))
+    assert "0x" not in described(by_hand)
+    assert described(by_hand) == described(Aum(cutoff=by_percentile(90)))
+    assert described(by_hand) != described(Aum(cutoff=by_percentile(95)))
+
+
+def test_a_shortened_lesson_is_the_beginning_of_the_whole_one():
+    whole = Budget(epochs=100, batch_size=8, drops=(0.5, 0.75))
+    lesson = Lesson(None, np.zeros(3, int), np.arange(3), 2, whole, seed=0)
+    for epochs in (30, 60, 90):
+        part = lesson.shortened(epochs).budget
+        assert [part.rate(epoch) for epoch in range(epochs)] == [whole.rate(epoch) for epoch in range(epochs)]
+
+
+def test_the_default_budget_does_not_depend_on_the_test_set():
+    inputs, labels, _ = blobs()
+    test = (np.tile(inputs, (50, 1)), np.tile(labels, 50))
+    alone = recipes.fit((inputs, labels), recipe="standard")
+    tested = recipes.fit((inputs, labels), recipe="standard", test=test)
+    assert alone.training.budget == tested.training.budget
+
+
+def test_there_is_no_test_error_without_a_test_set():
+    with pytest.raises(InputError, match="no test set"):
+        fit("standard").test_error()
+
+
+def test_the_reference_procedure_judges_as_the_authors_code_does():
+    """Strictly below the percentile: a sample that scores as the cutoff itself is kept."""
+    scores, is_threshold = np.array([1.0, 2.0, 3.0, 2.0]), np.array([False, False, False, True])
+    runs = [Run(scores, is_threshold)]
+    assert Aum(procedure=Procedure.paper).verdicts(runs).is_flagged.tolist() == [True, True, False, False]
+    assert Aum(procedure=Procedure.reference).verdicts(runs).is_flagged.tolist() == [True, False, False, False]
+
+
 def test_a_recipe_that_does_not_exist_is_refused_with_the_names_of_those_that_do():
     with pytest.raises(InputError, match="no recipe 'best'; choose from standard, oracle"):
         fit("best")
@@ -173,7 +239,6 @@ def test_a_recipe_that_does_not_exist_is_refused_with_the_names_of_those_that_do
     [
         (Known(noise_rate=1.5), "noise rate is 1.5"),
         (Known(is_clean=np.ones(3, bool)), "is_clean has 3 entries, expected 90"),
-        (Known(class_noise_rates=np.ones(2)), "class_noise_rates has 2 entries, expected 3"),
     ],
 )
 def test_knowledge_that_cannot_be_true_is_refused(about, message):

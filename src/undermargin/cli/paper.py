@@ -17,6 +17,7 @@ def paper(
         "data"
     ),
     out: Annotated[Path, typer.Option(help="The folder of results, tables and figures.")] = Path("paper"),
+    only: Annotated[list[str] | None, typer.Option(help="This recipe only; may be given several times.")] = None,
     jobs: Annotated[int, typer.Option(min=1, help="Cells that run at a time.")] = 1,
     ray: Annotated[bool, typer.Option("--ray", help="Run the cells on a Ray cluster.")] = False,
     is_dry: Annotated[bool, typer.Option("--dry-run", help="Say what would be run, and run nothing.")] = False,
@@ -31,7 +32,7 @@ def paper(
     """
     from undermargin import paper as experiments
     from undermargin.cli import show_paper as show
-    from undermargin.errors import InputError
+    from undermargin.errors import InputError, UndermarginError
     from undermargin.paper.store import Store
 
     if preset not in experiments.PRESETS:
@@ -45,17 +46,22 @@ def paper(
     names = list(experiments.EXPERIMENTS) if name == EVERYTHING else [name]
     store = Store(out)
     if is_dry:
-        show.result(_plan(names, preset, store), as_json, show.plan)
+        show.result(_plan(names, preset, store, only), as_json, show.plan)
         return
     runner = experiments.Runner(store, data, jobs, ray)
     files: list[Path] = []
+    failures: list[str] = []
     for one in names:
-        if no_run:
-            results = experiments.Results.read(store, preset, data)
-            files += experiments.write(one, results)
-        else:
-            files += experiments.reproduce(one, preset, runner, show.cell)
+        experiments.chosen(one)
+        try:
+            if not no_run:
+                runner.run(_filtered(experiments.chosen(one).cells(preset), only), show.cell)
+        except UndermarginError as error:  # a data set that is not there, say: the other experiments go on
+            failures.append(f"{one}: {error}")
+        files += experiments.write(one, experiments.Results.read(store, preset, data))
     show.result([str(path) for path in files], as_json, show.files)
+    if failures:
+        raise UndermarginError("; ".join(failures))
 
 
 def _datasets(root: Path) -> list[dict[str, Any]]:
@@ -81,9 +87,14 @@ def _experiments() -> list[dict[str, str]]:
     ]
 
 
-def _plan(names: list[str], preset: Any, store: Any) -> list[dict[str, Any]]:
-    from undermargin.paper import EXPERIMENTS
+def _filtered(cells: list[Any], only: list[str] | None) -> list[Any]:
+    """The cells of these recipes; of all, if none is named."""
+    return [cell for cell in cells if not only or cell.recipe in only]
+
+
+def _plan(names: list[str], preset: Any, store: Any, only: list[str] | None) -> list[dict[str, Any]]:
+    from undermargin.paper import chosen
 
     done = store.results()
-    cells = {cell.key: cell for name in names for cell in EXPERIMENTS[name].cells(preset)}
+    cells = {cell.key: cell for name in names for cell in _filtered(chosen(name).cells(preset), only)}
     return [{"cell": str(cell), "key": key, "is_done": key in done} for key, cell in cells.items()]

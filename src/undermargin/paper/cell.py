@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from undermargin.paper.study import Preset, Study, study
+from undermargin.recipes.table import described, method_named
 from undermargin.training.engine import Budget
 
 Noise = Literal["uniform", "asymmetric", "none"]
@@ -42,7 +43,13 @@ class Cell:
 
     def settings(self) -> dict[str, Any]:
         """Everything that the result depends on, as JSON has it: a changed preset is another cell."""
-        words = {**asdict(self), "vary": dict(self.vary), "study": asdict(self.study)}
+        study = {name: value for name, value in asdict(self.study).items() if name != "num_trials"}
+        words = {
+            **asdict(self),
+            "vary": dict(self.vary),
+            "method": described(method_named(self.recipe)),
+            "study": study,
+        }
         return dict(json.loads(json.dumps(words)))
 
     @property
@@ -54,7 +61,7 @@ class Cell:
     def folds_key(self) -> str:
         """A short name of what the two folds of AUM depend on: cells that share it share those trainings."""
         words = self.settings()
-        study = {name: value for name, value in words["study"].items() if name not in ("num_trials", "num_test")}
+        study = {name: value for name, value in words["study"].items() if name != "num_test"}
         named = [words[name] for name in ("preset", "data", "noise", "rate", "seed")]
         return _digest([*named, study, self.option("is_whole", False)])
 

@@ -31,9 +31,13 @@ class Results:
         return cls(store, preset, root, store.results())
 
     def numbers(self, cell: Cell) -> dict[str, Any] | None:
-        """A cell's numbers, if it was run."""
+        """A cell's numbers, if it was run and did not diverge."""
         row = self.rows.get(cell.key)
-        return None if row is None else row["numbers"]
+        return None if row is None or "diverged" in row["numbers"] else row["numbers"]
+
+    def has_diverged(self, cells: Iterable[Cell]) -> bool:
+        """Whether one of them did."""
+        return any("diverged" in self.rows[cell.key]["numbers"] for cell in cells if cell.key in self.rows)
 
     def seconds(self, cell: Cell) -> float | None:
         """How long a cell took."""

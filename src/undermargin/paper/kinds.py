@@ -18,6 +18,7 @@ from undermargin.paper.cell import Cell
 from undermargin.paper.prepared import Prepared, lesson
 from undermargin.recipes import RECIPES, Fitted, Lesson
 from undermargin.recipes.aum import Aum
+from undermargin.recipes.lesson import seconds as training_seconds
 from undermargin.recipes.lesson import trained_without
 from undermargin.run import Run
 from undermargin.training.objective import Objective, Step
@@ -26,16 +27,17 @@ from undermargin.verdicts import Verdicts
 Arrays = dict[str, npt.NDArray[Any]]
 
 # the identifiers of the paper's precision and recall figure, and ours: a score and a cutoff
-IDENTIFIERS = {
-    "aum": ("aum", "paper"),
-    "aum, auto": ("aum", "auto"),
+OF_FOLDS = {"aum": ("aum", "paper"), "aum, auto": ("aum", "auto")}
+OF_PLAIN_TRAINING = {
     "bmm": ("last_loss", "beta"),
     "gmm": ("last_loss", "gaussian"),
-}
+}  # as long, without threshold samples
+IDENTIFIERS = OF_FOLDS | OF_PLAIN_TRAINING
 SCORES = ("aum", "last_margin", "last_loss", "mean_loss")
 BINS = 60
 LOWEST = 24  # samples in a picture of the most suspicious
-WATCHED = 40  # samples whose logits are kept, of each group
+LABEL, TRUE_LABEL = 5, 2  # whose logits are kept: in CIFAR-10, dogs, and birds that are labeled so
+WATCHED = 400  # dogs at most, of whom the easy and the hard ones are chosen afterwards
 
 
 @dataclass(frozen=True)
@@ -85,11 +87,11 @@ def removal(cell: Cell, prepared: Prepared, place: Place) -> Outcome:
 
 
 def trajectories(cell: Cell, prepared: Prepared, place: Place) -> Outcome:
-    """Logits of some clean and some mislabeled samples of one class at every epoch of a fold's training."""
+    """Logits of clean and mislabeled samples of one class at every epoch, as long as a fold is trained."""
     num_train = len(prepared.true_labels)
     labels = prepared.labels[:num_train]
-    groups = [np.flatnonzero((labels == 0) & (prepared.is_flipped == is_flipped))[:WATCHED] for is_flipped in (0, 1)]
-    watched = np.concatenate(groups)
+    groups = [(labels == LABEL) & (prepared.true_labels == true_label) for true_label in (LABEL, TRUE_LABEL)]
+    watched = np.concatenate([np.flatnonzero(group)[:WATCHED] for group in groups])
     taught = lesson(cell, prepared, place.own)
     taught = replace(taught, budget=_aum(cell).budget(taught.budget))
     record = Record(watched, len(prepared.labels), len(prepared.class_names), taught.budget.epochs)
@@ -100,7 +102,7 @@ def trajectories(cell: Cell, prepared: Prepared, place: Place) -> Outcome:
         "is_flipped": prepared.is_flipped[watched],
         "true_labels": prepared.true_labels[watched],
     }
-    return Outcome({"label": prepared.class_names[0]}, arrays)
+    return Outcome({"label": prepared.class_names[LABEL], "true_label": prepared.class_names[TRUE_LABEL]}, arrays)
 
 
 def architecture(cell: Cell, prepared: Prepared, place: Place) -> Outcome:
@@ -190,27 +192,31 @@ class Identified:
 def _aum(cell: Cell) -> Aum:
     share = cell.option("percentile")
     return Aum(
-        cutoff="paper" if share is None else by_percentile(share),
+        cutoff=None if share is None else by_percentile(share),
         batch_size=cell.study.fold_batch_size,
         is_whole=cell.option("is_whole", False),
     )
 
 
 def _verdicts(cell: Cell, runs: list[Run]) -> Verdicts:
-    return identify(runs, _aum(cell).cutoff)
+    return _aum(cell).verdicts(runs)
 
 
 def _identified(cell: Cell, prepared: Prepared, place: Place) -> Identified:
     taught: Lesson = lesson(cell, prepared, place.folds)
     with only_one(place.folds / "lock"):  # cells that share folds do not train them twice
         runs = _aum(cell).runs(taught, SCORES)
+        seconds = training_seconds(place.folds)
+        plain = _plain(cell, prepared, place.folds / "plain")
     verdicts = _verdicts(cell, runs["aum"])
     is_flipped = prepared.is_flipped
     numbers: dict[str, Any] = {
         "identifiers": {
-            name: metrics.identification(identify(runs[score], cutoff), is_flipped)
-            for name, (score, cutoff) in IDENTIFIERS.items()
+            name: metrics.identification(identify(found[score], cutoff), is_flipped)
+            for found, identifiers in ((runs, OF_FOLDS), (plain, OF_PLAIN_TRAINING))
+            for name, (score, cutoff) in identifiers.items()
         },
+        "fold_seconds": seconds,
         "average_precision": {
             name: metrics.average_precision(-identify(runs[name], "gaussian").scores, is_flipped) for name in SCORES
         },
@@ -221,6 +227,15 @@ def _identified(cell: Cell, prepared: Prepared, place: Place) -> Identified:
     }
     arrays: Arrays = {"flagged": prepared.indices[verdicts.is_flagged], "aum": verdicts.scores.astype(np.float32)}
     return Identified(runs, numbers, arrays)
+
+
+def _plain(cell: Cell, prepared: Prepared, folder: Path) -> dict[str, list[Run]]:
+    """One training as long as a fold's, with nobody's label changed: what the losses are read from."""
+    taught = lesson(cell, prepared, folder, SCORES)
+    taught = replace(taught, budget=_aum(cell).budget(taught.budget))
+    _, tracker = taught.train("plain")
+    labels = taught.labels[taught.rows]
+    return {name: [Run(taught.own(tracker.scores(name)), labels=labels, score=name)] for name in SCORES}
 
 
 def _histogram(run: Run, is_flipped: npt.NDArray[np.bool_]) -> dict[str, list[float]]:

@@ -1,5 +1,6 @@
 """A cell's data: the official samples with noise in their labels, ready to be trained on."""
 
+import sys
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -20,7 +21,7 @@ from undermargin.models.images import PHOTOS, SPREADS, Centre, Spread, Standardi
 from undermargin.models.networks import NETWORKS
 from undermargin.paper.cell import Cell
 from undermargin.paper.study import Study
-from undermargin.recipes import Known, Lesson
+from undermargin.recipes import RECIPES, Known, Lesson
 from undermargin.training.augmentation import Augment, Augmentation, ScaledCrops
 from undermargin.training.network import NetworkPlan
 
@@ -56,6 +57,7 @@ def prepare(cell: Cell, root: Path, folder: Path) -> Prepared:
     """Draw the cell's samples and flip labels, both by its seed; large photos are decoded into a file in `folder`."""
     study = cell.study
     train, test = official_training_set(study, root), _official_test_set(study, root)
+    _check(study, train)
     rng = np.random.default_rng(cell.seed)
     indices = np.sort(rng.permutation(len(train))[: study.num_train])
     # the test samples do not depend on the seed, so that seeds differ by training alone
@@ -74,14 +76,22 @@ def prepare(cell: Cell, root: Path, folder: Path) -> Prepared:
     return Prepared(images, labels, true_labels, indices, train.class_names)
 
 
+def _check(study: Study, train: OfficialSet) -> None:
+    if study.num_classes is not None and len(train.class_names) != study.num_classes:
+        raise InputError(
+            f"{study.data} has {len(train.class_names)} classes here, this preset is for {study.num_classes}; "
+            "get the other version of it, or choose another preset"
+        )
+    if study.num_train is not None and len(train) < study.num_train:
+        raise InputError(f"{study.data} has {len(train)} training samples here, this preset needs {study.num_train}")
+
+
 def lesson(cell: Cell, prepared: Prepared, folder: Path, scores: tuple[str, ...] = ("aum",)) -> Lesson:
     """How the cell's data are trained on."""
     study, num_classes, num_train = cell.study, len(prepared.class_names), len(prepared.true_labels)
     is_flipped = prepared.is_flipped
-    by_class = np.bincount(prepared.labels[:num_train], is_flipped, num_classes)
     known = Known(
         noise_rate=cell.rate,
-        class_noise_rates=by_class / np.maximum(np.bincount(prepared.labels[:num_train], minlength=num_classes), 1),
         pattern="asymmetric" if cell.noise == "asymmetric" else "uniform",
         is_clean=~is_flipped,
         trusted=np.random.default_rng(cell.seed).permutation(num_train)[: int(TRUSTED_SHARE * num_train)],
@@ -95,10 +105,17 @@ def lesson(cell: Cell, prepared: Prepared, folder: Path, scores: tuple[str, ...]
         num_classes=num_classes,
         budget=study.budget,
         seed=cell.option("training_seed", cell.seed),
-        known=known,
+        known=known.only(RECIPES[cell.recipe].needs),  # nobody is told more than the tables say
         scores=scores,
         folder=folder,
+        on_epoch=partial(_say, cell),
     )
+
+
+def _say(cell: Cell, stage: str, epoch: int, epochs: int) -> None:
+    """Where a cell is, on a terminal: it may take hours."""
+    if sys.stderr.isatty():
+        print(f"\r\033[K{cell}: {stage} {epoch}/{epochs}", end="\r", file=sys.stderr, flush=True)  # noqa: T201
 
 
 def network_plan(study: Study, prepared: Prepared) -> NetworkPlan:

@@ -7,15 +7,15 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import undermargin
-from undermargin.errors import DivergedError, InputError
-from undermargin.files import replacing
+from undermargin.errors import DivergedError, InputError, TrainingError, UndermarginError
+from undermargin.files import only_one, replacing
 from undermargin.paper.cell import Cell
 from undermargin.paper.store import Store
 from undermargin.processes import end_with
@@ -33,42 +33,75 @@ class Runner:
     on_cluster: bool = False  # Ray's; `root` and the store's folder must be seen by all of its machines
 
     def run(self, cells: Sequence[Cell], on_cell: OnCell = lambda cell, numbers: None) -> None:  # noqa: ARG005
-        """Run every cell that has no result yet; a kill loses at most the running ones."""
-        done = self.store.results()
-        missing = list({cell.key: cell for cell in cells if cell.key not in done}.values())
-        for cell, numbers, about in self._finished(missing):
-            self.store.add(cell, numbers, about)
-            on_cell(cell, numbers)
+        """Run every cell that has no result yet; a kill loses at most the running ones, a failed cell only itself."""
+        self.store.folder.mkdir(parents=True, exist_ok=True)
+        with only_one(self.store.folder / "lock"):  # two runners would train the same cells in the same places
+            done = self.store.results()
+            missing = list({cell.key: cell for cell in cells if cell.key not in done}.values())
+            failures = []
+            for cell, outcome in self._finished(missing):
+                if isinstance(outcome, Exception):
+                    failures.append((cell, outcome))
+                    continue
+                self.store.add(cell, *outcome)
+                shutil.rmtree(self.store.work(cell) / cell.key, ignore_errors=True)  # not before it is stored
+                on_cell(cell, outcome[0])
+        if failures:
+            cell, error = failures[0]
+            if len(failures) == 1 and isinstance(error, UndermarginError):
+                raise error
+            raise TrainingError(
+                f"{len(failures)} of {len(missing)} cells failed, first {cell}: {type(error).__name__}: {error}"
+            ) from error
 
-    def _finished(self, cells: Sequence[Cell]) -> Iterator[tuple[Cell, dict[str, Any], dict[str, Any]]]:
+    def _finished(self, cells: Sequence[Cell]) -> Iterator[tuple[Cell, "Done | Exception"]]:
         if self.on_cluster:
             yield from self._on_ray(cells)
         elif self.num_jobs == 1:
-            yield from ((cell, *run_cell(cell, self.store, self.root)) for cell in cells)
+            yield from ((cell, _tried(cell, self.store, self.root)) for cell in cells)
         else:
-            threads = max(1, (os.cpu_count() or 1) // self.num_jobs)
-            with ProcessPoolExecutor(self.num_jobs, get_context("spawn"), _begin, (threads, os.getpid())) as pool:
-                futures = {pool.submit(run_cell, cell, self.store, self.root): cell for cell in cells}
-                try:
-                    yield from ((futures[future], *future.result()) for future in as_completed(futures))
-                finally:
-                    pool.shutdown(cancel_futures=True)
+            yield from self._side_by_side(cells)
 
-    def _on_ray(self, cells: Sequence[Cell]) -> Iterator[tuple[Cell, dict[str, Any], dict[str, Any]]]:
+    def _side_by_side(self, cells: Sequence[Cell]) -> Iterator[tuple[Cell, "Done | Exception"]]:
+        context = get_context("spawn")
+        threads = max(1, (os.cpu_count() or 1) // self.num_jobs)
+        begin = (threads, os.getpid(), context.Value("i", 0))
+        with ProcessPoolExecutor(self.num_jobs, context, _begin, begin) as pool:
+            futures = {pool.submit(_tried, cell, self.store, self.root): cell for cell in cells}
+            try:
+                yield from ((futures[future], future.result()) for future in as_completed(futures))
+            except BaseException:  # interrupted: do not wait for the others
+                pool.shutdown(wait=False, cancel_futures=True)
+                for worker in active_children():
+                    worker.terminate()
+                raise
+
+    def _on_ray(self, cells: Sequence[Cell]) -> Iterator[tuple[Cell, "Done | Exception"]]:
         try:
             import ray
         except ImportError:
             raise InputError("a cluster needs Ray: pip install 'undermargin[ray]'") from None
         if not ray.is_initialized():
             ray.init(address=os.environ.get("RAY_ADDRESS"), log_to_driver=False)
-        remote = ray.remote(run_cell)
+        has_devices = ray.cluster_resources().get("GPU", 0) > 0
+        remote = ray.remote(num_gpus=1 if has_devices else 0)(_tried)
         running = {remote.remote(cell, self.store, self.root): cell for cell in cells}
         while running:
             (ready, *_), _ = ray.wait(list(running), num_returns=1)
-            yield (running.pop(ready), *ray.get(ready))
+            yield running.pop(ready), ray.get(ready)
 
 
-def run_cell(cell: Cell, store: Store, root: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+Done = tuple[dict[str, Any], dict[str, Any]]  # numbers, and how they came about
+
+
+def _tried(cell: Cell, store: Store, root: Path) -> Done | Exception:
+    try:
+        return run_cell(cell, store, root)
+    except Exception as error:  # whatever it is, the other cells go on
+        return error
+
+
+def run_cell(cell: Cell, store: Store, root: Path) -> Done:
     """A cell's numbers, and how they came about; a training that diverged is a result, too."""
     from undermargin.paper.kinds import KINDS, Outcome, Place
     from undermargin.paper.prepared import prepare
@@ -82,7 +115,6 @@ def run_cell(cell: Cell, store: Store, root: Path) -> tuple[dict[str, Any], dict
         outcome = Outcome({"diverged": str(error)})
     if outcome.arrays:
         _save(store.folder / "arrays" / f"{cell.key}.npz", outcome.arrays)
-    shutil.rmtree(place.own)
     about = {
         "seconds": round(time.perf_counter() - started, 1),
         "commit": code,
@@ -108,12 +140,17 @@ def _save(path: Path, arrays: dict[str, Any]) -> None:
         np.savez_compressed(file, allow_pickle=False, **arrays)
 
 
-def _begin(num_threads: int, runner: int) -> None:
-    """A worker has its share of the cores, and ends with its runner."""
+def _begin(num_threads: int, runner: int, count: Any) -> None:
+    """A worker has its share of the cores, a GPU by its number where there are any, and ends with its runner."""
     import torch
 
     end_with(runner)
     torch.set_num_threads(num_threads)
+    with count.get_lock():
+        number = count.value
+        count.value += 1
+    if torch.cuda.is_available():
+        torch.cuda.set_device(number % torch.cuda.device_count())
 
 
 def _num_threads() -> int:

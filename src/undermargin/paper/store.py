@@ -7,6 +7,7 @@ from typing import Any
 
 from undermargin.errors import InputError
 from undermargin.files import append_line
+from undermargin.jsonable import to_json
 from undermargin.paper.cell import Cell
 
 
@@ -30,18 +31,22 @@ class Store:
         if not self.path.is_file():
             return {}
         found = {}
-        *lines, rest = self.path.read_text().split("\n")
+        lines = self.path.read_text().splitlines()
         for number, line in enumerate(lines, 1):
             try:
                 row = json.loads(line)
                 found[row["key"]] = row
             except (ValueError, KeyError):
-                raise InputError(f"line {number} of {self.path} is no result; take it out") from None
-        if rest:  # the end of a write that was interrupted: the cell is run again
-            self.path.write_text("".join(line + "\n" for line in lines))
+                if line and number < len(lines) and not line.startswith('{"key"'):
+                    raise InputError(f"line {number} of {self.path} is no result; take it out") from None
+                # else a write that was interrupted: the cell is run again
         return found
 
     def add(self, cell: Cell, numbers: dict[str, Any], about: dict[str, Any]) -> None:
         """Write a finished cell."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        append_line(self.path, {"key": cell.key, **cell.settings(), "numbers": numbers, **about})
+        if self.path.is_file() and not self.path.read_bytes().endswith(b"\n"):
+            with self.path.open("a") as file:
+                file.write("\n")  # behind what a kill has cut off
+        row = {"key": cell.key, **cell.settings(), "numbers": numbers, **about}
+        append_line(self.path, json.loads(to_json(row)))

@@ -21,6 +21,7 @@ class Study:
     budget: Budget  # of every training but AUM's two folds, which end at its first drop of the learning rate
     fold_batch_size: int  # of AUM's two folds
     num_trials: int  # seeds
+    num_classes: int | None = None  # that the data set must have; None: whatever it has
     num_train: int | None = None  # drawn by the seed; None: all
     num_test: int | None = None  # the same ones for every seed; None: all
     augmentation: Literal["crops", "scaled crops", "none"] = "crops"
@@ -84,8 +85,8 @@ STUDIES: Mapping[Preset, Mapping[str, Study]] = MappingProxyType(
     {
         "paper": {
             "cifar10": SMALL,
-            "cifar100": replace(SMALL, data="cifar100"),
-            "tiny-imagenet": replace(SMALL, data="tiny-imagenet", num_train=95_000),
+            "cifar100": replace(SMALL, data="cifar100", num_classes=100),
+            "tiny-imagenet": replace(SMALL, data="tiny-imagenet", num_classes=200, num_train=95_000),
             "webvision50": LARGE,
             "clothing100k": replace(LARGE, data="clothing100k"),
             "clothing1m": replace(LARGE, data="clothing1m", budget=replace(LARGE.budget, epochs=90)),
@@ -95,8 +96,8 @@ STUDIES: Mapping[Preset, Mapping[str, Study]] = MappingProxyType(
         },
         "laptop": {
             "cifar10": LAPTOP,
-            "cifar100": replace(LAPTOP, data="cifar100"),
-            "tiny-imagenet": replace(LAPTOP, data="tiny-imagenet", num_trials=1, num_test=None),
+            # a tenth of it: 20 of its classes
+            "tiny-imagenet": replace(LAPTOP, data="tiny-imagenet", num_classes=20, num_trials=1, num_test=None),
             "mnist": LENET,
         },
         "smoke": dict.fromkeys(

@@ -42,16 +42,18 @@ class Table:
         return text.getvalue()
 
 
-def percent(values: Sequence[float]) -> str:
-    """Mean and population deviation over seeds, in percent.
+def percent(values: Sequence[float | None], num_trials: int = 0) -> str:
+    """Mean and population deviation over seeds, in percent; how many they are, if there should be more.
 
-    >>> percent([0.1, 0.2]), percent([0.125]), percent([])
-    ('15.0 ± 5.0', '12.5', '')
+    >>> percent([0.1, 0.2]), percent([0.125], num_trials=4), percent([None])
+    ('15.0 ± 5.0', '12.5 (1 of 4 seeds)', '')
     """
-    if not len(values):
+    known = [value for value in values if value is not None]
+    if not known:
         return ""
-    mean = f"{100 * np.mean(values):.1f}"
-    return mean if len(values) == 1 else f"{mean} ± {100 * np.std(values):.1f}"
+    mean = f"{100 * np.mean(known):.1f}"
+    text = mean if len(known) == 1 else f"{mean} ± {100 * np.std(known):.1f}"
+    return f"{text} ({len(known)} of {num_trials} seeds)" if len(known) < num_trials else text
 
 
 def published(number: Number) -> str:

@@ -22,7 +22,7 @@ from undermargin.errors import FolderError, InputError
 from undermargin.files import replacing
 from undermargin.recipes.fitted import Fitted
 from undermargin.recipes.lesson import Known, Lesson, OnEpoch
-from undermargin.recipes.table import RECIPES, Method, Recipe, method_named
+from undermargin.recipes.table import RECIPES, Method, Recipe, described, method_named
 from undermargin.scores import check_names
 from undermargin.training.engine import Budget
 from undermargin.training.network import NetworkPlan
@@ -49,6 +49,7 @@ def fit(
 ) -> Fitted:
     """Train on noisy labels as a recipe says. `train` and `test` are whatever `scan` takes, or samples.
 
+    A test set is turned into numbers together with the training set, its labels are never looked at.
     `recipe` is a row of RECIPES, or a method with settings of one's own; `scores` is what the tracker watches;
     `folder` takes the checkpoints, so that the same call goes on where it was killed.
     """
@@ -62,13 +63,14 @@ def fit(
         raise InputError("recipes are trained by one process; start this without torchrun")
     num_samples = len(samples)
     known = known or Known()
-    known.check(num_samples, samples.num_classes)
+    known.check(num_samples)
     lesson = Lesson(
         plan=chosen if is_augmented else replace(chosen, augment=None),
         labels=joined.labels,
         rows=np.arange(num_samples),
         num_classes=samples.num_classes,
-        budget=budget or chosen.budget,
+        # chosen from the training samples alone
+        budget=budget or (chosen if test is None else plan(samples, model=model)).budget,
         seed=seed,
         known=known,
         scores=check_names(scores),
@@ -76,7 +78,16 @@ def fit(
         on_epoch=on_epoch,
     )
     if lesson.folder is not None:
-        _claim(lesson.folder, {"recipe": repr(method), "data": joined.fingerprint(), "seed": seed, **_about(lesson)})
+        _claim(
+            lesson.folder,
+            {
+                "recipe": described(method),
+                "known": known.digest(),
+                "data": joined.fingerprint(),
+                "seed": seed,
+                **_about(lesson),
+            },
+        )
     return replace(method.fit(lesson), test_rows=np.arange(num_samples, len(joined)))
 
 

@@ -3,12 +3,13 @@
 from dataclasses import dataclass, replace
 
 from undermargin.cutoffs import Cutoff
-from undermargin.folds import Fold, Procedure, folds
+from undermargin.folds import Fold, Procedure, folds, seeds
 from undermargin.identify import identify
 from undermargin.recipes.fitted import Fitted
 from undermargin.recipes.lesson import Lesson, trained_without
 from undermargin.run import Run
 from undermargin.training.engine import Budget
+from undermargin.verdicts import Verdicts
 
 
 @dataclass(frozen=True)
@@ -16,25 +17,30 @@ class Aum:
     """The procedure's choices, the cutoff, and the batch size of its two trainings."""
 
     procedure: Procedure = Procedure.paper
-    cutoff: str | Cutoff = "paper"
+    cutoff: str | Cutoff | None = None  # None: the procedure's percentile
     batch_size: int = 64  # of the two folds: small batches learn less by heart; the last training has its own
     is_whole: bool = False  # train the folds to the end, past the drops of the learning rate, as nobody should
 
     def fit(self, lesson: Lesson) -> Fitted:
         """Two trainings with threshold samples, before any drop of the learning rate; then one without the flagged."""
-        return trained_without(lesson, "aum", identify(self.runs(lesson)["aum"], self.cutoff))
+        return trained_without(lesson, "aum", self.verdicts(self.runs(lesson)["aum"]))
+
+    def verdicts(self, runs: list[Run]) -> Verdicts:
+        """Judge every sample from its folds' runs."""
+        return identify(runs, procedure=self.procedure) if self.cutoff is None else identify(runs, self.cutoff)
 
     def runs(self, lesson: Lesson, scores: tuple[str, ...] = ("aum",)) -> dict[str, list[Run]]:
         """What the two trainings leave: of every score a run for every fold."""
         labels = lesson.labels[lesson.rows]
         runs: dict[str, list[Run]] = {name: [] for name in scores}
-        for fold in self.folds(lesson):
+        for fold, seed in zip(self.folds(lesson), seeds(self.procedure, lesson.seed), strict=True):
             worn = lesson.labels.copy()
             worn[lesson.rows] = fold.labels
             watching = replace(
                 lesson,
                 labels=worn,
                 num_outputs=fold.num_outputs,
+                seed=seed,
                 budget=self.budget(lesson.budget),
                 scores=scores,
                 skip_epochs=self.procedure.skip_epochs,

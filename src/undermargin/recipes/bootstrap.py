@@ -6,7 +6,7 @@ from torch import Tensor
 from torch.nn import functional as F  # noqa: N812 - torch's own name for it
 
 from undermargin.recipes.fitted import Fitted
-from undermargin.recipes.lesson import Lesson, watched
+from undermargin.recipes.lesson import Lesson, trained
 from undermargin.training.objective import Objective, Step
 
 
@@ -36,8 +36,7 @@ class Soft(Objective):
 
     def fit(self, lesson: Lesson) -> Fitted:
         """Train once."""
-        training, tracker = lesson.train(objective=self)
-        return Fitted(training, watched(lesson, tracker))
+        return trained(lesson, self)
 
 
 @dataclass(frozen=True)
@@ -52,5 +51,4 @@ class Hard(Objective):
 
     def fit(self, lesson: Lesson) -> Fitted:
         """Train once."""
-        training, tracker = lesson.train(objective=self)
-        return Fitted(training, watched(lesson, tracker))
+        return trained(lesson, self)

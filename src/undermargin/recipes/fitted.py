@@ -8,6 +8,7 @@ import numpy.typing as npt
 from torch import nn
 
 from undermargin import metrics
+from undermargin.errors import InputError
 from undermargin.training.network import Training
 from undermargin.verdicts import Verdicts
 
@@ -41,5 +42,7 @@ class Fitted:
 
     def test_error(self) -> float:
         """Share of the test samples that are classified wrongly."""
+        if not len(self.test_rows):
+            raise InputError("there is no test set; pass test= to fit")
         labels = self.training.labels.cpu().numpy()[self.test_rows]
         return metrics.error(self.predict(self.test_rows).argmax(1), labels)

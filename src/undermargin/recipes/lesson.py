@@ -1,5 +1,8 @@
 """What a recipe is given: a noisy training set, a network, a budget, and the loop to train with."""
 
+import hashlib
+import json
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -12,6 +15,7 @@ import torch
 from torch import Tensor
 
 from undermargin.errors import DivergedError, InputError
+from undermargin.files import append_line
 from undermargin.models.group import Group
 from undermargin.recipes.fitted import Fitted
 from undermargin.tracker import Tracker
@@ -22,6 +26,8 @@ from undermargin.training.objective import Objective
 from undermargin.verdicts import Verdicts
 
 Mask = npt.NDArray[np.bool_]
+LOG = "log.jsonl"
+
 OnEpoch = Callable[[str, int, int], None]  # stage, epochs ended, epochs in all
 
 
@@ -30,7 +36,6 @@ class Known:
     """What is known about the noise beside the labels themselves; most recipes need nothing of it."""
 
     noise_rate: float | None = None  # share of wrong labels
-    class_noise_rates: npt.NDArray[np.float64] | None = None  # (classes,) share of wrong ones among each label's
     pattern: Literal["uniform", "asymmetric"] | None = None
     is_clean: Mask | None = None  # (samples,) whose label is right: for the oracle
     trusted: Rows | None = None  # indices of some samples whose true labels are known
@@ -43,19 +48,27 @@ class Known:
             raise InputError(f"this recipe needs to know {NEEDS[name]}; pass known=Known({name}=...)")
         return value
 
-    def check(self, num_samples: int, num_classes: int) -> None:
+    def check(self, num_samples: int) -> None:
         """Raise for what cannot be true of so many samples."""
         if self.noise_rate is not None and not 0 <= self.noise_rate < 1:
             raise InputError(f"the noise rate is {self.noise_rate}, expected a share from 0 to less than 1")
-        for name, size in (("class_noise_rates", num_classes), ("is_clean", num_samples), ("true_labels", num_samples)):
+        for name in ("is_clean", "true_labels"):
             value = getattr(self, name)
-            if value is not None and len(value) != size:
-                raise InputError(f"{name} has {len(value)} entries, expected {size}")
+            if value is not None and len(value) != num_samples:
+                raise InputError(f"{name} has {len(value)} entries, expected {num_samples}")
+
+    def only(self, names: tuple[str, ...]) -> "Known":
+        """Nothing but these fields."""
+        return Known(**{name: getattr(self, name) for name in names})
+
+    def digest(self) -> str:
+        """A short name of all that is known."""
+        words = [(name, np.asarray(getattr(self, name)).tolist()) for name in NEEDS if getattr(self, name) is not None]
+        return hashlib.sha256(repr(words).encode()).hexdigest()[:16]
 
 
 NEEDS = {
     "noise_rate": "the share of wrong labels",
-    "class_noise_rates": "the share of wrong labels in every class",
     "pattern": "whether the noise is uniform or asymmetric",
     "is_clean": "which labels are right",
     "trusted": "some samples whose true labels are known",
@@ -86,8 +99,10 @@ class Lesson:
         return replace(self, plan=replace(self.plan, make_model=make))
 
     def shortened(self, epochs: int) -> "Lesson":
-        """The same with another number of epochs."""
-        return replace(self, budget=replace(self.budget, epochs=epochs))
+        """Its first epochs alone: the learning rate drops where it would, or not at all."""
+        drops = tuple(share * self.budget.epochs / epochs for share in self.budget.drops)
+        budget = replace(self.budget, epochs=epochs, drops=tuple(share for share in drops if share < 1))
+        return replace(self, budget=budget)
 
     def on_part(self, rows: Rows) -> "Lesson":
         """The same on fewer samples with the number of iterations kept: smaller batches (paper: removing a quarter
@@ -99,6 +114,8 @@ class Lesson:
 
     def own(self, values: Tensor | npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
         """What is known of every sample, of the training samples alone."""
+        if isinstance(values, Tensor):
+            values = values.detach().cpu().numpy()
         return np.asarray(values, dtype=np.float64)[self.rows]
 
     def train(
@@ -127,18 +144,34 @@ class Lesson:
         if checkpoint is not None and checkpoint.is_file():
             load_checkpoint(checkpoint, training, tracker)
         while tracker.epoch < self.budget.epochs:
+            started = time.perf_counter()
             training.run_epoch(tracker.epoch, tracker.update)
             _check_finite(training, stage, tracker.epoch + 1)  # before the tracker is at a loss
             tracker.end_epoch()
             if checkpoint is not None:
+                line = {"stage": stage, "epoch": tracker.epoch, "seconds": time.perf_counter() - started}
+                append_line(checkpoint.with_name(LOG), line)
                 save_checkpoint(checkpoint, training, tracker)
             self.on_epoch(stage, tracker.epoch, self.budget.epochs)
         return training, tracker
 
 
+def seconds(folder: Path) -> float:
+    """How long all trainings with this folder took together, over all starts."""
+    lines = [json.loads(line) for line in (folder / LOG).read_text().splitlines()]
+    # an epoch whose checkpoint was not written any more was run again
+    return float(sum({(line["stage"], line["epoch"]): line["seconds"] for line in lines}.values()))
+
+
 def watched(lesson: Lesson, tracker: Tracker) -> dict[str, npt.NDArray[np.float64]]:
     """Every score of a tracker, by name, of the lesson's samples: (samples,) nan for those who were left out."""
     return {name: lesson.own(tracker.scores(name)) for name in lesson.scores}
+
+
+def trained(lesson: Lesson, objective: Objective | None = None) -> Fitted:
+    """One training and what the tracker saw of it."""
+    training, tracker = lesson.train(objective=objective)
+    return Fitted(training, watched(lesson, tracker))
 
 
 def trained_without(lesson: Lesson, name: str, verdicts: Verdicts) -> Fitted:

@@ -7,7 +7,7 @@ from torch import Tensor
 from torch.nn import functional as F  # noqa: N812 - torch's own name for it
 
 from undermargin.recipes.fitted import Fitted
-from undermargin.recipes.lesson import Lesson, watched
+from undermargin.recipes.lesson import Lesson, trained
 from undermargin.training.objective import Objective, Step, weighted
 
 
@@ -26,5 +26,4 @@ class RandomWeighting:
 
     def fit(self, lesson: Lesson) -> Fitted:
         """Train once."""
-        training, tracker = lesson.train(objective=RectifiedNormal())
-        return Fitted(training, watched(lesson, tracker))
+        return trained(lesson, RectifiedNormal())

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from undermargin.recipes.fitted import Fitted
-from undermargin.recipes.lesson import Lesson, watched
+from undermargin.recipes.lesson import Lesson, trained
 
 
 @dataclass(frozen=True)
@@ -12,5 +12,4 @@ class Standard:
 
     def fit(self, lesson: Lesson) -> Fitted:
         """Train once."""
-        training, tracker = lesson.train()
-        return Fitted(training, watched(lesson, tracker))
+        return trained(lesson)

@@ -1,10 +1,11 @@
 """The table of recipes, and what a row of it is."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from functools import partial
-from typing import Protocol
+from typing import Any, Protocol
 
+from undermargin.cutoffs import Cutoff
 from undermargin.errors import InputError
 from undermargin.plugins import Table
 from undermargin.recipes.aum import Aum
@@ -137,3 +138,15 @@ def method_named(name: str) -> Method:
     if name not in RECIPES:
         raise InputError(f"there is no recipe {name!r}; choose from {', '.join(RECIPES)}")
     return RECIPES[name].make()
+
+
+def described(method: Method) -> str:
+    """A method and its settings, in the same words in every process."""
+    kind: Any = type(method)
+    settings = fields(kind) if is_dataclass(kind) else ()
+    words = [f"{field.name}={_word(getattr(method, field.name))}" for field in settings]
+    return f"{kind.__qualname__}({', '.join(words)})"
+
+
+def _word(value: object) -> str:
+    return repr(value.description) if isinstance(value, Cutoff) else repr(value)

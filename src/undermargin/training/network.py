@@ -1,5 +1,6 @@
 """One plain training loop for networks, on whatever device, precision and number of processes there is."""
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -23,7 +24,9 @@ OPTIMIZER = "optimizer."  # prefix of the optimizer's tensors in a checkpoint
 MODEL = "model."
 OBJECTIVE = "objective."
 SCALER = "scaler."  # of the gradients, with fp16
-PREDICTED_TOGETHER = 1024
+PREDICTED_TOGETHER = 1024  # samples, fewer if they are large
+PREDICTED_NUMBERS = 1 << 24
+DEVICE_SHARE = 0.25  # of its free memory, that all inputs together may take there
 BATCHES_AHEAD = 2  # that are read from disk while others are trained on
 
 
@@ -56,7 +59,7 @@ class Training:
     ) -> None:
         self.accelerator = accelerator(precision)
         self.device = self.accelerator.device
-        self.inputs = tuple(values.to(self.device) if isinstance(values, Tensor) else values for values in inputs)
+        self.inputs = tuple(_placed(values, self.device) for values in inputs)
         self.labels = labels.to(self.device)
         self.rows = torch.arange(len(labels)) if rows is None else rows
         self.budget = budget
@@ -109,7 +112,6 @@ class Training:
         self.optimizer.zero_grad()
         self.accelerator.backward(self.objective.loss(step))
         self.optimizer.step()
-        self.objective.end_step()
 
     @torch.no_grad()
     def _evaluated(self, inputs: tuple[Tensor, ...]) -> Tensor:
@@ -134,7 +136,7 @@ class Training:
 
     def _take(self, indices: Tensor) -> tuple[Tensor, ...]:
         return tuple(
-            values[indices.to(values.device)]
+            values[indices.to(values.device)].to(self.device)
             if isinstance(values, Tensor)
             else torch.from_numpy(values[indices.tolist()]).to(self.device)
             for values in self.inputs
@@ -149,12 +151,16 @@ class Training:
         """What `predict` gives, of every network if there are several: (rows, networks, outputs); augmented as in
         training if there is a generator to draw from."""
         self.model.eval()
-        parts = (self._take(part) for part in torch.split(torch.from_numpy(rows), PREDICTED_TOGETHER))
+        parts = (self._take(part) for part in torch.split(torch.from_numpy(rows), self._predicted_together()))
         if self.augment and generator:
             augment, drawn = self.augment, generator
             parts = (augment(part, drawn) for part in parts)
         with self.accelerator.autocast():
             return torch.cat([self.network(*part).float() for part in parts])
+
+    def _predicted_together(self) -> int:
+        numbers = sum(math.prod(values.shape[1:]) for values in self.inputs)
+        return max(1, min(PREDICTED_TOGETHER, PREDICTED_NUMBERS // max(numbers, 1)))
 
     def features(self, rows: Rows) -> Tensor:
         """What the last linear layer of the first network sees of these samples: (rows, numbers)."""
@@ -189,6 +195,15 @@ class Training:
             number, key = name.split(".", 1)
             state.setdefault(int(number), {})[key] = value
         self.optimizer.load_state_dict({**self.optimizer.state_dict(), "state": state})
+
+
+def _placed(values: Input, device: torch.device) -> Input:
+    """On the device if there is room; else batches are brought there."""
+    if not isinstance(values, Tensor):
+        return values
+    if device.type == "cuda" and values.nbytes > DEVICE_SHARE * torch.cuda.mem_get_info(device)[0]:
+        return values.pin_memory()
+    return values.to(device)
 
 
 def _named(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:

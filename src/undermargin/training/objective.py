@@ -42,9 +42,6 @@ class Objective:
         """What is minimised in this step: a number."""
         return F.cross_entropy(step.outputs, step.labels)
 
-    def end_step(self) -> None:
-        """After the weights were changed: the loss's gradients are there."""
-
     def tensors(self) -> dict[str, Tensor]:
         """Everything that this objective has learned, by name."""
         return {}

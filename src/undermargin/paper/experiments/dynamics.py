@@ -8,23 +8,22 @@ import numpy as np
 from undermargin.paper import figures
 from undermargin.paper.cell import Cell
 from undermargin.paper.experiment import Experiment, Figures, Results, caption
+from undermargin.paper.kinds import LABEL
 from undermargin.paper.study import Preset
+
+AVERAGED = 50  # samples a panel
 
 
 def _cells(preset: Preset) -> list[Cell]:
     return [Cell("trajectories", preset, "cifar10", "uniform", 0.4)]
 
 
-def _chosen(arrays: Mapping[str, Any]) -> dict[str, int]:
-    """An easy, a hard and a mislabeled sample: highest and low AUM of the clean ones, the median of the others."""
+def _chosen(arrays: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """Easy, hard and mislabeled samples: clean ones of the highest and the lowest AUM, and of the others the first."""
     aum, is_flipped = arrays["aum"], arrays["is_flipped"]
     clean, flipped = np.flatnonzero(~is_flipped), np.flatnonzero(is_flipped)
     by_aum = clean[aum[clean].argsort()]
-    return {
-        "easy": int(by_aum[-1]),
-        "hard": int(by_aum[len(by_aum) // 10]),
-        "mislabeled": int(flipped[aum[flipped].argsort()[len(flipped) // 2]]),
-    }
+    return {"easy": by_aum[-AVERAGED:], "hard": by_aum[:AVERAGED], "mislabeled": flipped[:AVERAGED]}
 
 
 def _trajectories(results: Results) -> Figures:
@@ -32,9 +31,15 @@ def _trajectories(results: Results) -> Figures:
     arrays, numbers = results.arrays(cell), results.numbers(cell)
     if arrays is None or numbers is None:
         return {}
-    panels = {name: arrays["logits"][:, index] for name, index in _chosen(arrays).items()}
-    title = caption(f"Logits of three samples labeled {numbers['label']}, 40 % uniform noise", results)
-    return {"trajectories": figures.logits(panels, 0, title)}
+    label, true_label = numbers["label"], numbers["true_label"]
+    panels = {
+        f"{len(chosen)} {name}" + (f", truly {true_label}" if name == "mislabeled" else ""): arrays["logits"][
+            :, chosen
+        ].mean(1)
+        for name, chosen in _chosen(arrays).items()
+    }
+    title = caption(f"Mean logits of samples labeled {label}, 40 % uniform noise", results)
+    return {"trajectories": figures.logits(panels, LABEL, title)}
 
 
 def _margins(results: Results) -> Figures:
@@ -42,19 +47,19 @@ def _margins(results: Results) -> Figures:
     arrays = results.arrays(cell)
     if arrays is None:
         return {}
-    chosen = _chosen(arrays)
+    chosen = {name: places[len(places) // 2] for name, places in _chosen(arrays).items()}
     lines = {"clean": _margin(arrays["logits"][:, chosen["hard"]])}
     lines["mislabeled"] = _margin(arrays["logits"][:, chosen["mislabeled"]])
     return {"margins": figures.margins(lines, caption("A clean and a mislabeled sample, 40 % uniform noise", results))}
 
 
 def _margin(logits: np.ndarray) -> np.ndarray:
-    """Of the first class at every epoch: (epochs, classes) to (epochs,)."""
-    return np.asarray(logits[:, 0] - logits[:, 1:].max(1))
+    """Of the label at every epoch: (epochs, classes) to (epochs,)."""
+    return np.asarray(logits[:, LABEL] - np.delete(logits, LABEL, axis=1).max(1))
 
 
 TRAJECTORIES = Experiment(
-    "Logits of an easy, a hard and a mislabeled sample",
+    "Logits of easy, hard and mislabeled samples",
     "the assigned logit of a clean sample outgrows the others; that of a mislabeled one stays below its true class",
     "one fold of 150 epochs",
     _cells,
