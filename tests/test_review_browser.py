@@ -144,6 +144,7 @@ def test_relabeling_by_typing(photos, open_page):
         page.keyboard.press("Enter")
         at(page, 7)
         page.keyboard.press("r")
+        playwright.expect(options.last).to_contain_text("Neither fits")  # it is open
         page.keyboard.type("HORSE")
         playwright.expect(options).to_have_text(["<b>horse<b>"])  # a name is a text
         page.keyboard.press("Escape")

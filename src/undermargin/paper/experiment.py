@@ -39,10 +39,10 @@ class Results:
         """Whether one of them did."""
         return any("diverged" in self.rows[cell.key]["numbers"] for cell in cells if cell.key in self.rows)
 
-    def seconds(self, cell: Cell) -> float | None:
-        """How long a cell took."""
+    def timing(self, cell: Cell, name: str) -> float | None:
+        """How many seconds a part of a cell took, if it was run."""
         row = self.rows.get(cell.key)
-        return None if row is None else row["seconds"]
+        return None if row is None else row.get("timings", {}).get(name)
 
     def all(self, cells: Iterable[Cell]) -> list[dict[str, Any]]:
         """The numbers of those that were run."""

@@ -46,6 +46,7 @@ class Outcome:
 
     numbers: dict[str, Any]
     arrays: Arrays = field(default_factory=dict)
+    timings: dict[str, float] = field(default_factory=dict)  # seconds
 
 
 @dataclass(frozen=True)
@@ -61,16 +62,16 @@ def fit(cell: Cell, prepared: Prepared, place: Place) -> Outcome:
     taught = lesson(cell, prepared, place.own, SCORES if cell.recipe == "standard" else ("aum",))
     if cell.recipe != "aum":
         fitted = RECIPES[cell.recipe].make().fit(taught)
-        return Outcome(_fitted(fitted, prepared))
+        return Outcome(_fitted(fitted, prepared), timings={"training": training_seconds(place.own)})
     found = _identified(cell, prepared, place)
     fitted = trained_without(taught, "aum", _verdicts(cell, found.runs["aum"]))
-    return Outcome(found.numbers | _fitted(fitted, prepared), found.arrays)
+    return Outcome(found.numbers | _fitted(fitted, prepared), found.arrays, found.timings)
 
 
 def identification(cell: Cell, prepared: Prepared, place: Place) -> Outcome:
     """The two folds alone: precision and recall of every identifier, histograms, the most suspicious samples."""
     found = _identified(cell, prepared, place)
-    return Outcome(found.numbers, found.arrays)
+    return Outcome(found.numbers, found.arrays, found.timings)
 
 
 def removal(cell: Cell, prepared: Prepared, place: Place) -> Outcome:
@@ -90,7 +91,9 @@ def trajectories(cell: Cell, prepared: Prepared, place: Place) -> Outcome:
     """Logits of clean and mislabeled samples of one class at every epoch, as long as a fold is trained."""
     num_train = len(prepared.true_labels)
     labels = prepared.labels[:num_train]
-    groups = [(labels == LABEL) & (prepared.true_labels == true_label) for true_label in (LABEL, TRUE_LABEL)]
+    mistaken = np.bincount(prepared.true_labels[(labels == LABEL) & prepared.is_flipped], minlength=TRUE_LABEL + 1)
+    true_label = TRUE_LABEL if mistaken[TRUE_LABEL] else int(mistaken.argmax())  # a handful of samples may lack them
+    groups = [(labels == LABEL) & (prepared.true_labels == true) for true in (LABEL, true_label)]
     watched = np.concatenate([np.flatnonzero(group)[:WATCHED] for group in groups])
     taught = lesson(cell, prepared, place.own)
     taught = replace(taught, budget=_aum(cell).budget(taught.budget))
@@ -102,7 +105,7 @@ def trajectories(cell: Cell, prepared: Prepared, place: Place) -> Outcome:
         "is_flipped": prepared.is_flipped[watched],
         "true_labels": prepared.true_labels[watched],
     }
-    return Outcome({"label": prepared.class_names[LABEL], "true_label": prepared.class_names[TRUE_LABEL]}, arrays)
+    return Outcome({"label": prepared.class_names[LABEL], "true_label": prepared.class_names[true_label]}, arrays)
 
 
 def architecture(cell: Cell, prepared: Prepared, place: Place) -> Outcome:
@@ -187,6 +190,7 @@ class Identified:
     runs: dict[str, list[Run]]
     numbers: dict[str, Any]
     arrays: Arrays
+    timings: dict[str, float]
 
 
 def _aum(cell: Cell) -> Aum:
@@ -206,7 +210,7 @@ def _identified(cell: Cell, prepared: Prepared, place: Place) -> Identified:
     taught: Lesson = lesson(cell, prepared, place.folds)
     with only_one(place.folds / "lock"):  # cells that share folds do not train them twice
         runs = _aum(cell).runs(taught, SCORES)
-        seconds = training_seconds(place.folds)
+        timings = {"folds": training_seconds(place.folds)}
         plain = _plain(cell, prepared, place.folds / "plain")
     verdicts = _verdicts(cell, runs["aum"])
     is_flipped = prepared.is_flipped
@@ -216,7 +220,6 @@ def _identified(cell: Cell, prepared: Prepared, place: Place) -> Identified:
             for found, identifiers in ((runs, OF_FOLDS), (plain, OF_PLAIN_TRAINING))
             for name, (score, cutoff) in identifiers.items()
         },
-        "fold_seconds": seconds,
         "average_precision": {
             name: metrics.average_precision(-identify(runs[name], "gaussian").scores, is_flipped) for name in SCORES
         },
@@ -226,7 +229,7 @@ def _identified(cell: Cell, prepared: Prepared, place: Place) -> Identified:
         "lowest": prepared.indices[verdicts.order[:LOWEST]].tolist(),
     }
     arrays: Arrays = {"flagged": prepared.indices[verdicts.is_flagged], "aum": verdicts.scores.astype(np.float32)}
-    return Identified(runs, numbers, arrays)
+    return Identified(runs, numbers, arrays, timings)
 
 
 def _plain(cell: Cell, prepared: Prepared, folder: Path) -> dict[str, list[Run]]:

@@ -116,6 +116,7 @@ def run_cell(cell: Cell, store: Store, root: Path) -> Done:
     if outcome.arrays:
         _save(store.folder / "arrays" / f"{cell.key}.npz", outcome.arrays)
     about = {
+        "timings": {name: round(seconds, 1) for name, seconds in outcome.timings.items()},
         "seconds": round(time.perf_counter() - started, 1),
         "commit": code,
         "version": undermargin.__version__,

@@ -1,6 +1,6 @@
 """What AUM depends on, and what it does not: each experiment changes one thing."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import combinations
 
 import numpy as np
@@ -163,14 +163,20 @@ ARCHITECTURE = Experiment(
 )
 
 
-def _identified(results: Results, name: str, title: str, cells: dict[str, Cell]) -> list[Table]:
+def _identified(name: str, title: str, claim: str, cost: str, cells: Callable[[Preset], dict[str, Cell]]) -> Experiment:
+    """AUM's verdicts in a few variants, a row each."""
     measures = ("average_precision", "mcc", "precision", "recall", "flagged_share")
-    rows = [
-        [label, *(percent([numbers["identifiers"]["aum"][measure]]) for measure in measures)]
-        for label, cell in cells.items()
-        if (numbers := results.numbers(cell))
-    ]
-    return [Table(name, caption(title, results), ["", *measures], rows)]
+
+    def table(results: Results) -> list[Table]:
+        rows = [
+            [label, *(percent([numbers["identifiers"]["aum"][measure]]) for measure in measures)]
+            for label, cell in cells(results.preset).items()
+            if (numbers := results.numbers(cell))
+        ]
+        text = caption("cifar10, 40 % uniform noise: AUM's verdicts, in %", results)
+        return [Table(name, text, ["", *measures], rows)]
+
+    return Experiment(title, claim, cost, lambda preset: list(cells(preset).values()), table)
 
 
 def _batches(preset: Preset) -> dict[str, Cell]:
@@ -179,14 +185,12 @@ def _batches(preset: Preset) -> dict[str, Cell]:
     return {f"batches of {size}": base.varied(fold_batch_size=size, batch_size=256) for size in (small, 256)}
 
 
-BATCH_SIZE = Experiment(
+BATCH_SIZE = _identified(
+    "batch-size",
     "AUM with batches of 64 and of 256",
     "smaller batches memorise less and make AUM more salient",
     "two folds each",
-    lambda preset: list(_batches(preset).values()),
-    lambda results: _identified(
-        results, "batch-size", "cifar10, 40 % uniform noise: AUM's verdicts, in %", _batches(results.preset)
-    ),
+    _batches,
 )
 
 
@@ -195,14 +199,12 @@ def _stops(preset: Preset) -> dict[str, Cell]:
     return {"before the first drop": base, "to the end": base.varied(is_whole=True)}
 
 
-STOPPING = Experiment(
+STOPPING = _identified(
+    "stopping",
     "Stopping before the learning rate drops, or training to the end",
     "stopping early prevents that difficult and mislabeled samples are memorised",
     "two folds of 150 and two of 300 epochs",
-    lambda preset: list(_stops(preset).values()),
-    lambda results: _identified(
-        results, "stopping", "cifar10, 40 % uniform noise: AUM's verdicts, in %", _stops(results.preset)
-    ),
+    _stops,
 )
 
 
@@ -229,11 +231,11 @@ def _cost_cells(preset: Preset) -> list[Cell]:
 
 def _cost(results: Results) -> list[Table]:
     standard, identified = _cost_cells(results.preset)
-    found, training = results.numbers(identified), results.seconds(standard)
-    folds = None if found is None else found["fold_seconds"]
-    rows = [["one training", f"{training:.0f}"]] if training else []
-    if training and folds:
-        rows += [["the two folds of AUM", f"{folds:.0f}"], ["ratio", f"{folds / training:.2f}"]]
+    whole, folds = results.timing(standard, "training"), results.timing(identified, "folds")
+    rows = []
+    if whole and folds:
+        rows = [["one training", f"{whole:.0f}"], ["the two folds of AUM", f"{folds:.0f}"]]
+        rows += [["ratio", f"{folds / whole:.2f}"]]
     return [Table("cost", caption("cifar10: seconds, as they were measured", results), ["", "seconds"], rows)]
 
 
@@ -251,12 +253,10 @@ def _sizes(preset: Preset) -> dict[str, Cell]:
     return {f"{size:,} samples": base.varied(num_train=size) for size in SIZES[preset]}
 
 
-SET_SIZE = Experiment(
+SET_SIZE = _identified(
+    "set-size",
     "AUM on growing data sets",
     "on Clothing1M AUM removes less (10.7 %) than on its 100K part (16.7 %), and helps more",
     "two folds for every size",
-    lambda preset: list(_sizes(preset).values()),
-    lambda results: _identified(
-        results, "set-size", "cifar10, 40 % uniform noise: AUM's verdicts, in %", _sizes(results.preset)
-    ),
+    _sizes,
 )
