@@ -105,7 +105,8 @@ very sets, cleanlab's numbers beside them, so this is no test on unseen data; cl
 network was chosen for scan, which also decides when to stop; each of its networks sees a fifth fewer samples. Our
 average precision ranks flagged samples first, as `Verdicts` do, cleanlab's goes by its score alone.
 
-Run it again: `UNDERMARGIN_DATA=path python -m bench.quality`. Image sets are not in the table yet.
+Run it again: `UNDERMARGIN_DATA=path python -m bench.quality`. Of the image sets only what stands in the table has been
+run yet; texts and tables were run with earlier versions of the code (see the commits).
 """
 
 
