@@ -219,19 +219,14 @@ def methods(title: str, rows: list[dict[str, Any]]) -> None:
 
 
 def recipes(title: str, rows: list[dict[str, Any]]) -> None:
-    """A table of recipes, which also have a cost."""
-    heads = (Column("name", no_wrap=True), "what it is", "paper", "needs to know", "networks", "cost")
-    table = Table(*heads, title=title, title_justify="left", box=None)
+    """Recipes, two lines each: too much for the columns of a narrow terminal."""
+    console.print(f"[italic]{title}[/]\n")
     for row in rows:
-        table.add_row(
-            f"[bold]{row['name']}[/]",
-            row["description"],
-            row["paper"],
-            ", ".join(row["needs"]),
-            str(row["num_networks"]),
-            row["trainings"],
-        )
-    console.print(table)
+        needs = [f"needs to know: {', '.join(row['needs'])}"] if row["needs"] else []
+        networks = [f"{row['num_networks']} networks"] if row["num_networks"] > 1 else []
+        about = "; ".join([*([row["paper"]] if row["paper"] else []), *networks, f"cost {row['trainings']}", *needs])
+        console.print(f"[bold]{row['name']}[/]  {row['description']}")
+        console.print(f"    [dim]{about}[/]")
     console.print()
 
 

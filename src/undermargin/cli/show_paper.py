@@ -6,7 +6,6 @@ from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 from undermargin.cli.show import console
 
@@ -21,12 +20,14 @@ def result(values: list[Any], as_json: bool, shown: Callable[[list[Any]], None])
 
 def datasets(rows: list[dict[str, Any]]) -> None:
     """Which official data sets are there, and where the others belong."""
-    table = Table("data set", "found", "samples", box=None, padding=(0, 2, 0, 0))
     for row in rows:
-        counts = ", ".join(f"{number:,} {split}" for split, number in row["counts"].items())
-        missing = f"[dim]no: from {escape(row['home'])} to {escape(row['place'])}[/]"
-        table.add_row(row["name"], escape(row["path"]) if row["path"] else missing, counts)
-    console.print(table)
+        counts = "".join(f", {number:,} {split}" for split, number in row["counts"].items())
+        if row["path"]:
+            console.print(f"[bold green]{row['name']}[/]  {escape(row['path'])}{counts}", soft_wrap=True)
+        else:
+            console.print(f"[bold]{row['name']}[/]  not there")
+            console.print(f"    [dim]get it from {escape(row['home'])}[/]", soft_wrap=True)
+            console.print(f"    [dim]put it at {escape(row['place'])}[/]", soft_wrap=True)
 
 
 def experiments(rows: list[dict[str, str]]) -> None:

@@ -48,7 +48,7 @@ class Runner:
                 on_cell(cell, outcome[0])
         if failures:
             cell, error = failures[0]
-            if len(failures) == 1 and isinstance(error, UndermarginError):
+            if isinstance(error, UndermarginError) and len({str(one) for _, one in failures}) == 1:
                 raise error
             raise TrainingError(
                 f"{len(failures)} of {len(missing)} cells failed, first {cell}: {type(error).__name__}: {error}"
