@@ -66,9 +66,10 @@ def _table(results: Results) -> list[str]:
         "|---|---|---|---|---|---|---|---|",
     ]
     for name, row in RECIPES.items():
-        found = results.all(cells("laptop", DATA, [MIDDLE], [name]))
-        done = [numbers for numbers in found if "diverged" not in numbers]
-        error = percent([numbers["test_error"] for numbers in done]) if len(done) == len(found) else DIVERGED
+        same = cells("laptop", DATA, [MIDDLE], [name])
+        done = results.all(same)
+        errors = [numbers["test_error"] for numbers in done]
+        error = DIVERGED if results.has_diverged(same) else percent(errors, how.num_trials)
         own = [numbers["scores"][name] for numbers in done if name in numbers["scores"]]
         needs = ", ".join(need.replace("_", " ") for need in row.needs)
         lines.append(
