@@ -2,23 +2,17 @@ import sys
 
 import numpy as np
 import pytest
-from torch import nn
 
-from undermargin import noise, recipes
+from tests.blobs import make_blobs, small
+from undermargin import recipes
 from undermargin.errors import InputError
 from undermargin.recipes import Budget
 from undermargin.recipes.confident_learning import ConfidentLearning, stratified
 
 
-def small(num_outputs):
-    return nn.Sequential(nn.Linear(4, 16), nn.ReLU(), nn.Linear(16, num_outputs))
-
-
 @pytest.fixture
 def blobs(rng):
-    true = np.repeat([0, 1, 2], 60)
-    x = rng.normal(size=(180, 4)).astype(np.float32) + 4 * np.eye(3, 4, dtype=np.float32)[true]
-    return x, noise.uniform(true, 0.2, 3, seed=1), true
+    return make_blobs(rng, 0.2)
 
 
 def test_every_class_is_spread_over_the_folds(rng):

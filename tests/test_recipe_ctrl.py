@@ -1,22 +1,16 @@
 import numpy as np
 import pytest
 from sklearn.metrics import silhouette_score
-from torch import nn
 
-from undermargin import noise, recipes
+from tests.blobs import make_blobs, small
+from undermargin import recipes
 from undermargin.recipes import Budget
 from undermargin.recipes.ctrl import Clustering, Ctrl, cluster_ranks, prepared, separation, verdicts
 
 
-def small(num_outputs):
-    return nn.Sequential(nn.Linear(4, 16), nn.ReLU(), nn.Linear(16, num_outputs))
-
-
 @pytest.fixture
 def blobs(rng):
-    true = np.repeat([0, 1, 2], 60)
-    x = rng.normal(size=(180, 4)).astype(np.float32) + 4 * np.eye(3, 4, dtype=np.float32)[true]
-    return x, noise.uniform(true, 0.2, 3, seed=1), true
+    return make_blobs(rng, 0.2)
 
 
 def curves(rng, num_epochs=8):

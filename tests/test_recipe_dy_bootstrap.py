@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 import torch
 from scipy import stats
-from torch import nn
 
-from undermargin import noise, recipes
+from tests.blobs import make_blobs, small
+from undermargin import recipes
 from undermargin.cutoffs.mixtures import beta_posterior
 from undermargin.recipes import Budget
 from undermargin.recipes.dy_bootstrap import DyBootstrap, DynamicLabels, dynamic_loss, unevenness
@@ -13,16 +13,9 @@ LOGITS = torch.tensor([[2.0, 0.0, -1.0], [0.5, 1.5, 0.0]])
 LABELS = torch.tensor([1, 1])
 
 
-def small(num_outputs):
-    return nn.Sequential(nn.Linear(4, 16), nn.ReLU(), nn.Linear(16, num_outputs))
-
-
 @pytest.fixture
 def blobs(rng):
-    """Three groups that a small network tells apart at once; a third of the labels wrong."""
-    true = np.repeat([0, 1, 2], 60)
-    x = rng.normal(size=(180, 4)).astype(np.float32) + 4 * np.eye(3, 4, dtype=np.float32)[true]
-    return x, noise.uniform(true, 0.3, 3, seed=1), true
+    return make_blobs(rng, 0.3)
 
 
 def fit(x, labels, method, epochs=8, **options):

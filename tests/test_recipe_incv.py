@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 import torch
-from torch import nn
 from torch.nn import functional as F
 
+from tests.blobs import make_blobs, small
 from undermargin import noise, recipes
 from undermargin.errors import InputError
 from undermargin.recipes import Budget, Known
@@ -18,15 +18,9 @@ from undermargin.recipes.selected_first import SelectedFirst
 from undermargin.training.objective import Step
 
 
-def small(num_outputs):
-    return nn.Sequential(nn.Linear(4, 16), nn.ReLU(), nn.Linear(16, num_outputs))
-
-
 @pytest.fixture
 def blobs(rng):
-    true = np.repeat([0, 1, 2], 60)
-    x = rng.normal(size=(180, 4)).astype(np.float32) + 4 * np.eye(3, 4, dtype=np.float32)[true]
-    return x, noise.uniform(true, 0.3, 3, seed=1), true
+    return make_blobs(rng, 0.3)
 
 
 def fit(x, labels, method, pattern="uniform", **options):
