@@ -136,7 +136,7 @@ class Training:
 
     def _take(self, indices: Tensor) -> tuple[Tensor, ...]:
         return tuple(
-            values[indices.to(values.device)].to(self.device)
+            values.index_select(0, indices.to(values.device)).to(self.device)
             if isinstance(values, Tensor)
             else torch.from_numpy(values[indices.tolist()]).to(self.device)
             for values in self.inputs
