@@ -49,6 +49,7 @@ def test_there_are_as_many_parameters_as_the_papers_say(on_meta, name, published
         ("resnet50", 1000, 25_557_032),
         ("densenet100", 10, 769_162),  # github.com/osmr/imgclsmob
         ("lenet", 10, 431_080),  # Caffe's LeNet for MNIST; "431K" in Han et al. 2015, table 1
+        ("lenet5", 10, 44_426),  # LeCun et al. 1998 without the padding and with full connections
         ("lenet-cifar", 10, 62_006),  # the classifier of PyTorch's CIFAR-10 tutorial
     ],
 )

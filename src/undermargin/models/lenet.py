@@ -10,9 +10,14 @@ def lenet(num_outputs: int, *, channels: int = 1, side: int = 28) -> nn.Module:
     return _lenet((channels, 20, 50), (500, num_outputs), side)
 
 
-def lenet_cifar(num_outputs: int, *, channels: int = 3, side: int = 32) -> nn.Module:
-    """The one for CIFAR: convolutions of 6 and 16 channels, 120 and 84 hidden numbers."""
+def lenet5(num_outputs: int, *, channels: int = 1, side: int = 28) -> nn.Module:
+    """The first one's sizes: convolutions of 6 and 16 channels, 120 and 84 hidden numbers; a third of the time."""
     return _lenet((channels, 6, 16), (120, 84, num_outputs), side)
+
+
+def lenet_cifar(num_outputs: int, *, channels: int = 3, side: int = 32) -> nn.Module:
+    """The one for CIFAR: the same sizes, for small photos."""
+    return lenet5(num_outputs, channels=channels, side=side)
 
 
 def _lenet(channels: tuple[int, int, int], hidden: tuple[int, ...], side: int) -> nn.Module:

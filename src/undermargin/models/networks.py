@@ -11,7 +11,7 @@ from typing import Protocol
 from torch import nn
 
 from undermargin.models.densenet import densenet
-from undermargin.models.lenet import lenet, lenet_cifar
+from undermargin.models.lenet import lenet, lenet5, lenet_cifar
 from undermargin.models.photo_resnet import photo_resnet
 from undermargin.models.resnet import small_resnet
 from undermargin.models.small import small_cnn
@@ -52,6 +52,7 @@ NETWORKS: Mapping[str, MakeNetwork] = MappingProxyType(
         "small": small,
         "small-wide": partial(small, width=48),
         "lenet": lenet,
+        "lenet5": lenet5,
         "lenet-cifar": lenet_cifar,
         "vgg11": partial(vgg, depth=11),
         "vgg13": partial(vgg, depth=13),

@@ -98,7 +98,7 @@ STUDIES: Mapping[Preset, Mapping[str, Study]] = MappingProxyType(
             "cifar10": LAPTOP,
             # a tenth of it: 20 of its classes
             "tiny-imagenet": replace(LAPTOP, data="tiny-imagenet", num_classes=20, num_trials=1, num_test=None),
-            "mnist": LENET,
+            "mnist": replace(LENET, model="lenet5"),
         },
         "smoke": dict.fromkeys(
             ("cifar10", "cifar100", "tiny-imagenet", "webvision50", "clothing100k", "clothing1m", "imagenet", "mnist"),
