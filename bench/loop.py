@@ -14,7 +14,7 @@ from undermargin.data.source import load
 from undermargin.training.network import NetworkPlan, build
 from undermargin.training.plan import plan
 
-NUM_IMAGES, BATCH, ROUNDS = 1280, 64, 7
+NUM_IMAGES, BATCH, ROUNDS = 1280, 64, 25
 
 
 def measure() -> dict[str, Any]:

@@ -43,16 +43,16 @@ class Table:
 
 
 def percent(values: Sequence[float | None], num_trials: int = 0) -> str:
-    """Mean and population deviation over seeds, in percent; how many they are, if there should be more.
+    """Mean and standard deviation over seeds, in percent; how many they are, if there should be more.
 
     >>> percent([0.1, 0.2]), percent([0.125], num_trials=4), percent([None])
-    ('15.0 ± 5.0', '12.5 (1 of 4 seeds)', '')
+    ('15.0 ± 7.1', '12.5 (1 of 4 seeds)', '')
     """
     known = [value for value in values if value is not None]
     if not known:
         return ""
     mean = f"{100 * np.mean(known):.1f}"
-    text = mean if len(known) == 1 else f"{mean} ± {100 * np.std(known):.1f}"
+    text = mean if len(known) == 1 else f"{mean} ± {100 * np.std(known, ddof=1):.1f}"
     return f"{text} ({len(known)} of {num_trials} seeds)" if len(known) < num_trials else text
 
 
