@@ -1,7 +1,7 @@
 """What a recipe's training step costs, as a multiple of the standard one's times its number of networks.
 
 Every epoch of a recipe is timed right after an epoch of standard training on as many samples with as large batches;
-the median of the ratios counts. Epochs before a recipe begins to do what it does (D2L, DY-Bootstrap) are its cheap ones:
+the median of the ratios counts. Epochs before a recipe begins to do what it does (D2L, DY-Bootstrap) are cheap ones:
 the slowest quarter is shown as well. What an epoch costs beside its steps weighs more here than on larger data.
 """
 
