@@ -106,9 +106,8 @@ very sets, cleanlab's numbers beside them, so this is no test on unseen data; cl
 network was chosen for scan, which also decides when to stop; each of its networks sees a fifth fewer samples. Our
 average precision ranks flagged samples first, as `Verdicts` do, cleanlab's goes by its score alone.
 
-On images nothing was lost: every network that is held out from a fifth of the samples is also trained with the wrong
-labels of the rest, and after enough epochs repeats them; confident learning then flags far too much. Its five trainings
-take longer than two folds.
+On images it lost nowhere. Confident learning flags far too much there, perhaps because its networks, too, are trained
+with the wrong labels of all samples but those held out; and its five trainings take longer than two folds.
 
 Run it again: `UNDERMARGIN_DATA=path python -m bench.quality`. Texts and tables were run with an earlier version of the
 code than images (see the commits).
