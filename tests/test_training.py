@@ -20,6 +20,7 @@ from undermargin.data.pixels import Pixels
 from undermargin.data.samples import Reading
 from undermargin.data.source import load
 from undermargin.errors import FolderError, InputError, ModelError, TrainingError
+from undermargin.files import load_tensors, save_tensors
 from undermargin.folder import Folder
 from undermargin.folds import folds
 from undermargin.report import describe
@@ -442,3 +443,26 @@ def test_a_checkpoint_remembers_how_gradients_are_scaled_and_another_training_do
     assert scaler.get_scale() == 65536  # torch's own beginning
     again.load(saved)
     assert scaler.get_scale() == 128
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "adamw"])
+def test_convolutions_go_on_from_a_file_as_if_they_had_never_stopped(optimizer, tmp_path):
+    """Their weights lie in memory channels last, those in the file do not."""
+
+    def begun():
+        def make(outputs):
+            return torch.nn.Sequential(torch.nn.Conv2d(2, 3, 3), torch.nn.Flatten(), torch.nn.Linear(12, outputs))
+
+        images = torch.rand(8, 2, 4, 4, generator=torch.Generator().manual_seed(0))
+        budget = Budget(2, 4, learning_rate=0.1, optimizer=optimizer)
+        return NetworkPlan("conv", make, (images,), budget).start(np.array([0, 1] * 4), 2, seed=0, budget=budget)
+
+    whole, stopped, resumed = begun(), begun(), begun()
+    whole.run_epoch(0)
+    whole.run_epoch(1)
+    stopped.run_epoch(0)
+    save_tensors(tmp_path / "checkpoint", stopped.tensors())
+    resumed.load(load_tensors(tmp_path / "checkpoint")[1])
+    resumed.run_epoch(1)
+    rows = np.arange(8)
+    assert np.array_equal(resumed.predict(rows), whole.predict(rows))

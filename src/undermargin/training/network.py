@@ -66,6 +66,7 @@ class Training:
         self.seed = seed
         self.augment = augment
         self.objective = objective or Objective()
+        model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # convolutions are faster so
         self.network = model  # the bare one; `model` may be wrapped for several processes
         self.accelerator.free_memory()  # it would hold on to every network it has ever seen
         self.model, self.optimizer = self.accelerator.prepare(model, _optimizer(model, budget))
@@ -190,10 +191,11 @@ class Training:
         scaler = {name: value.item() for name, value in _named(tensors, SCALER).items()}
         if self.accelerator.scaler is not None and scaler:
             self.accelerator.scaler.load_state_dict(scaler)
+        parameters = [parameter for group in self.optimizer.param_groups for parameter in group["params"]]
         state: dict[int, dict[str, Tensor]] = {}
         for name, value in _named(tensors, OPTIMIZER).items():
             number, key = name.split(".", 1)
-            state.setdefault(int(number), {})[key] = value
+            state.setdefault(int(number), {})[key] = _laid_out_like(parameters[int(number)], value)
         self.optimizer.load_state_dict({**self.optimizer.state_dict(), "state": state})
 
 
@@ -209,6 +211,12 @@ def _placed(values: Input, device: torch.device) -> Input:
 def _named(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
     """Those whose names begin like this, without it."""
     return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
+
+
+def _laid_out_like(parameter: Tensor, value: Tensor) -> Tensor:
+    """The same numbers in the parameter's order of memory: the optimizers' kernels look at memory alone."""
+    is_of_it = value.shape == parameter.shape
+    return torch.empty_like(parameter, dtype=value.dtype).copy_(value) if is_of_it else value
 
 
 def _untied(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
