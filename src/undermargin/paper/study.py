@@ -96,8 +96,10 @@ STUDIES: Mapping[Preset, Mapping[str, Study]] = MappingProxyType(
         },
         "laptop": {
             "cifar10": LAPTOP,
-            # a tenth of it: 20 of its classes
-            "tiny-imagenet": replace(LAPTOP, data="tiny-imagenet", num_classes=20, num_trials=1, num_test=None),
+            # a tenth of it, 20 of its classes, at half its size
+            "tiny-imagenet": replace(
+                LAPTOP, data="tiny-imagenet", num_classes=20, num_trials=1, num_test=None, image_size=32
+            ),
             "mnist": replace(LENET, model="lenet5"),
         },
         "smoke": dict.fromkeys(
