@@ -66,7 +66,7 @@ class Training:
         self.seed = seed
         self.augment = augment
         self.objective = objective or Objective()
-        model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # convolutions are faster so
+        _put_channels_last(model)
         self.network = model  # the bare one; `model` may be wrapped for several processes
         self.accelerator.free_memory()  # it would hold on to every network it has ever seen
         self.model, self.optimizer = self.accelerator.prepare(model, _optimizer(model, budget))
@@ -211,6 +211,13 @@ def _placed(values: Input, device: torch.device) -> Input:
 def _named(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
     """Those whose names begin like this, without it."""
     return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
+
+
+def _put_channels_last(model: nn.Module) -> None:
+    """In memory, not in shape: convolutions of images are faster so; their outputs follow the weights."""
+    for parameter in model.parameters():  # `model.to` would not take convolutions of volumes
+        if parameter.ndim == 4:
+            parameter.data = parameter.data.contiguous(memory_format=torch.channels_last)
 
 
 def _laid_out_like(parameter: Tensor, value: Tensor) -> Tensor:
