@@ -128,8 +128,6 @@ def _architecture_cells(preset: Preset) -> list[Cell]:
     """Every network once, and the first with another seed: the most that two networks could agree."""
     networks = ARCHITECTURES[preset]
     base = _noisy(preset, "architecture")
-    if preset == "laptop":
-        base = base.varied(epochs=40)  # AUM sees the half before the first drop, and 15 epochs would be few
     first = [base.varied(model=name) for name in networks]
     return [*first, base.varied(model=networks[0], training_seed=1)]
 
