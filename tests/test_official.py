@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 from undermargin.data import official
+from undermargin.data.official.record import OfficialSet
+from undermargin.data.samples import Reading
 from undermargin.errors import InputError
 
 
@@ -159,3 +161,12 @@ def test_the_real_tiny_imagenet_has_fifty_validation_images_a_class(real):
     assert set(np.bincount(test.labels)) == {50}
     assert test.class_names == sorted(test.class_names)
     assert test.class_names[0] == "n01443537 goldfish"
+
+
+def test_images_are_brought_to_a_smaller_side_by_means_of_squares():
+    images = np.array([[1, 3, 10, 10], [5, 7, 10, 10], [0, 0, 20, 21], [0, 0, 22, 23]], np.uint8).reshape(1, 4, 4, 1)
+    one = OfficialSet(images, np.array([0]), ["cat"])
+    assert one.samples(Reading(image_size=2)).inputs[0, :, :, 0].tolist() == [[4, 10], [0, 22]]  # 21.5 to the even one
+    assert one.samples(Reading(image_size=4)).inputs.tolist() == images.tolist()
+    with pytest.raises(InputError, match="4 x 4 pixels cannot be brought to 3; name a side that divides them"):
+        one.samples(Reading(image_size=3))

@@ -61,6 +61,18 @@ class Pixels:
             yield self[start : start + DECODED_TOGETHER]
 
 
+def shrunk(images: Bytes, size: int) -> Bytes:
+    """Images (samples, side, side, channels) brought to a smaller side: each pixel is the mean of a square of them."""
+    number, height, width, channels = images.shape
+    factor = height // size
+    if height != width or factor * size != height:
+        raise InputError(
+            f"images of {height} x {width} pixels cannot be brought to {size}; name a side that divides them"
+        )
+    squares = images.reshape(number, size, factor, size, factor, channels)
+    return np.asarray(squares.mean((2, 4), dtype=np.float32).round().astype(np.uint8))
+
+
 def decode_all(
     files: Iterable[tuple[str, Callable[[], bytes]]], total: int, size: int, reading: Reading
 ) -> tuple[Bytes | Pixels, list[int], Skipped]:

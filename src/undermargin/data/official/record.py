@@ -10,7 +10,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from undermargin.data.pixels import Bytes, decode_all
+from undermargin.data.pixels import Bytes, decode_all, shrunk
 from undermargin.data.samples import Labels, Reading, Samples
 from undermargin.errors import InputError
 
@@ -96,12 +96,14 @@ class OfficialSet:
         return OfficialSet(images, self.labels[rows], self.class_names, true_labels, self.found)
 
     def samples(self, reading: Reading | None = None) -> Samples:
-        """Ready for a training; files are decoded to `reading.image_size` a side, in memory or into `reading.spill`."""
+        """Ready for a training, `reading.image_size` a side; files are decoded in memory or into `reading.spill`."""
         images = self.images
-        if isinstance(images, np.ndarray):
-            return Samples("images", images, self.labels, self.class_names, None, dict(self.found))
         reading = reading or Reading()
-        if (size := reading.image_size) is None:
+        size = reading.image_size
+        if isinstance(images, np.ndarray):
+            small = images if size is None else shrunk(images, size)
+            return Samples("images", small, self.labels, self.class_names, None, dict(self.found))
+        if size is None:
             raise InputError(f"the images of {self.found.get('path')} have many sizes; name the side, in pixels")
         pixels, kept, skipped = decode_all(reads(images), len(self), size, reading)
         ids = [images.ids[row] for row in kept]
