@@ -36,7 +36,7 @@ def reproduce(
 def write(name: str, results: Results) -> list[Path]:
     """An experiment's tables and figures of what has been run, below the store's folder."""
     experiment, written = chosen(name), []
-    for table in experiment.tables(results):
+    for table in (table for table in experiment.tables(results) if table.rows):
         texts = {"md": table.markdown(), "tex": table.latex(), "csv": table.csv()}
         for suffix, text in texts.items() if table.is_listed else [("csv", texts["csv"])]:
             path = _place(results, "tables", f"{table.name}.{suffix}")

@@ -84,6 +84,8 @@ def _table(
     note = f"{how.model}, {how.num_train or 'all'} samples, {how.budget.epochs} epochs; final-epoch test error in %"
     if how.image_size is not None:
         note = f"{how.image_size} pixels a side, {note}"
+    if how.num_test is not None:
+        note += f" of {how.num_test} test samples"
     if theirs:  # neither is said in the paper
         note += "; its Bootstrap may be soft or hard, with either sign of the entropy, its MentorNet either kind"
     return Table(name, caption(f"{data}: test error", results, note), columns, rows)
@@ -114,6 +116,8 @@ def _real_table(results: Results) -> list[Table]:
     sets = _real_sets(results.preset)
     for recipe in published.REAL:
         row = [recipe, ", ".join(RECIPES[recipe].needs)]
+        if not any(_error(results, data, ("none", 0.0), recipe) for data in sets):
+            continue
         for data in sets:
             error, removed = _error(results, data, ("none", 0.0), recipe), _removed(results, data, recipe)
             row.append(error + (f" ({removed} removed)" if removed else ""))
