@@ -45,7 +45,7 @@ def measure() -> dict[str, Any]:
 
 class _Bare:
     def __init__(self, model: torch.nn.Module, images: torch.Tensor, labels: torch.Tensor) -> None:
-        self.model, self.images, self.labels = model.to(memory_format=torch.channels_last), images, labels
+        self.model, self.images, self.labels = model, images, labels
         self.optimizer = torch.optim.SGD(
             model.parameters(), lr=0.1, momentum=0.9, nesterov=True, weight_decay=1e-4, fused=True
         )

@@ -445,22 +445,8 @@ def test_a_checkpoint_remembers_how_gradients_are_scaled_and_another_training_do
     assert scaler.get_scale() == 128
 
 
-def test_convolutions_of_volumes_are_trained_too():
-    volumes = torch.rand(8, 1, 2, 4, 4, generator=torch.Generator().manual_seed(0))
-    budget = Budget(1, 4)
-
-    def make(outputs):
-        return torch.nn.Sequential(torch.nn.Conv3d(1, 2, 2), torch.nn.Flatten(), torch.nn.Linear(18, outputs))
-
-    training = NetworkPlan("conv3d", make, (volumes,), budget).start(np.array([0, 1] * 4), 2, seed=0, budget=budget)
-    training.run_epoch(0)
-    assert training.predict(np.arange(8)).shape == (8, 2)
-
-
 @pytest.mark.parametrize("optimizer", ["sgd", "adamw"])
 def test_convolutions_go_on_from_a_file_as_if_they_had_never_stopped(optimizer, tmp_path):
-    """Their weights lie in memory channels last, those in the file do not."""
-
     def begun():
         def make(outputs):
             return torch.nn.Sequential(torch.nn.Conv2d(2, 3, 3), torch.nn.Flatten(), torch.nn.Linear(12, outputs))

@@ -66,7 +66,6 @@ class Training:
         self.seed = seed
         self.augment = augment
         self.objective = objective or Objective()
-        _put_channels_last(model)
         self.network = model  # the bare one; `model` may be wrapped for several processes
         self.accelerator.free_memory()  # it would hold on to every network it has ever seen
         self.model, self.optimizer = self.accelerator.prepare(model, _optimizer(model, budget))
@@ -191,11 +190,10 @@ class Training:
         scaler = {name: value.item() for name, value in _named(tensors, SCALER).items()}
         if self.accelerator.scaler is not None and scaler:
             self.accelerator.scaler.load_state_dict(scaler)
-        parameters = [parameter for group in self.optimizer.param_groups for parameter in group["params"]]
         state: dict[int, dict[str, Tensor]] = {}
         for name, value in _named(tensors, OPTIMIZER).items():
             number, key = name.split(".", 1)
-            state.setdefault(int(number), {})[key] = _laid_out_like(parameters[int(number)], value)
+            state.setdefault(int(number), {})[key] = value
         self.optimizer.load_state_dict({**self.optimizer.state_dict(), "state": state})
 
 
@@ -211,19 +209,6 @@ def _placed(values: Input, device: torch.device) -> Input:
 def _named(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
     """Those whose names begin like this, without it."""
     return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
-
-
-def _put_channels_last(model: nn.Module) -> None:
-    """In memory, not in shape: convolutions of images are faster so; their outputs follow the weights."""
-    for parameter in model.parameters():  # `model.to` would not take convolutions of volumes
-        if parameter.ndim == 4:
-            parameter.data = parameter.data.contiguous(memory_format=torch.channels_last)
-
-
-def _laid_out_like(parameter: Tensor, value: Tensor) -> Tensor:
-    """The same numbers in the parameter's order of memory: the optimizers' kernels look at memory alone."""
-    is_of_it = value.shape == parameter.shape
-    return torch.empty_like(parameter, dtype=value.dtype).copy_(value) if is_of_it else value
 
 
 def _untied(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
