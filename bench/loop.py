@@ -1,6 +1,6 @@
 """What scan's loop adds to a bare one: images a second of forward, backward and step alone, on tensors in place and
 with torch's optimizer as it comes, and of `Training` with its shuffling, augmentation, tracker and Accelerate around
-the same network. `Training` asks for the optimizer's one kernel for all parameters, which makes up for some of the rest."""
+the same network. `Training` asks for one kernel for all parameters, which makes up for some of the rest."""
 
 import statistics
 import time
