@@ -47,10 +47,19 @@ def _margins(results: Results) -> Figures:
     arrays = results.arrays(cell)
     if arrays is None:
         return {}
-    chosen = {name: places[len(places) // 2] for name, places in _chosen(arrays).items()}
-    lines = {"clean": _margin(arrays["logits"][:, chosen["hard"]])}
-    lines["mislabeled"] = _margin(arrays["logits"][:, chosen["mislabeled"]])
-    return {"margins": figures.margins(lines, caption("A clean and a mislabeled sample, 40 % uniform noise", results))}
+    groups = {"clean": ~arrays["is_flipped"], "mislabeled": arrays["is_flipped"]}
+    lines = {name: _margin(arrays["logits"][:, _median(arrays["aum"], group)]) for name, group in groups.items()}
+    return {
+        "margins": figures.margins(
+            lines, caption("A clean and a mislabeled sample, each of median AUM, 40 % uniform noise", results)
+        )
+    }
+
+
+def _median(aum: np.ndarray, group: np.ndarray) -> np.intp:
+    """The sample of this group that half of it is below."""
+    places = np.flatnonzero(group)
+    return np.intp(places[aum[places].argsort()[len(places) // 2]])
 
 
 def _margin(logits: np.ndarray) -> np.ndarray:
