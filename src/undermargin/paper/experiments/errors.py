@@ -115,11 +115,12 @@ def _real_table(results: Results) -> list[Table]:
     rows = []
     sets = _real_sets(results.preset)
     for recipe in published.REAL:
-        row = [recipe, ", ".join(RECIPES[recipe].needs)]
-        if not any(_error(results, data, ("none", 0.0), recipe) for data in sets):
+        errors = {data: _error(results, data, ("none", 0.0), recipe) for data in sets}
+        if not any(errors.values()):
             continue
-        for data in sets:
-            error, removed = _error(results, data, ("none", 0.0), recipe), _removed(results, data, recipe)
+        row = [recipe, ", ".join(RECIPES[recipe].needs)]
+        for data, error in errors.items():
+            removed = _removed(results, data, recipe)
             row.append(error + (f" ({removed} removed)" if removed else ""))
             if data in published.REAL_DATA:
                 column = published.REAL_DATA.index(data)
