@@ -126,6 +126,13 @@ def test_cells_share_folds_where_these_are_trained_alike():
     assert aum.folds_key != aum.varied(is_whole=True).folds_key
 
 
+@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("name", ["table-batch-size", "table-stopping", "table-cost", "table-set-size"])
+def test_what_an_ablation_leaves_unchanged_is_the_same_cell_everywhere(name, preset):
+    unchanged = Cell("identification", preset, "cifar10", "uniform", 0.4)
+    assert unchanged.key in {cell.key for cell in EXPERIMENTS[name].cells(preset)}
+
+
 def test_nothing_is_run_twice_and_results_carry_their_provenance(tmp_path):
     runner = Runner(Store(tmp_path), tmp_path)
     seen = []

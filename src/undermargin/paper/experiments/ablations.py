@@ -8,7 +8,7 @@ import numpy as np
 from undermargin.paper import figures
 from undermargin.paper.cell import Cell
 from undermargin.paper.experiment import Experiment, Figures, Results, caption
-from undermargin.paper.study import Preset, study
+from undermargin.paper.study import Preset
 from undermargin.paper.tables import Table, percent
 
 SHARES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7)
@@ -18,7 +18,8 @@ ARCHITECTURES = {
     "laptop": ("resnet8-half", "resnet14-half", "densenet22-half", "densenet28-half"),
     "smoke": ("small", "small-wide"),
 }
-SIZES = {"paper": (5_000, 10_000, 20_000, 45_000), "laptop": (1_000, 2_000, 5_000, 10_000), "smoke": (120, 240)}
+PART_SIZES = {"paper": (5_000, 10_000, 20_000), "laptop": (1_000, 2_000, 5_000), "smoke": (120,)}
+EXTRA_SEEDS = {"paper": range(4), "laptop": range(3), "smoke": range(1)}  # its effect is small: one would not tell
 
 
 def _noisy(preset: Preset, kind: str, recipe: str = "aum", seed: int = 0) -> Cell:
@@ -181,8 +182,8 @@ def _identified(name: str, title: str, claim: str, cost: str, cells: Callable[[P
 
 def _batches(preset: Preset) -> dict[str, Cell]:
     base = _noisy(preset, "identification")
-    small = study(preset, "cifar10").fold_batch_size
-    return {f"batches of {size}": base.varied(fold_batch_size=size, batch_size=256) for size in (small, 256)}
+    large = base.varied(fold_batch_size=256, batch_size=256)
+    return {f"batches of {cell.study.fold_batch_size}": cell for cell in (base, large)}
 
 
 BATCH_SIZE = _identified(
@@ -208,9 +209,12 @@ STOPPING = _identified(
 )
 
 
+def _extra_cells(preset: Preset) -> list[Cell]:
+    return [_noisy(preset, "extra class", seed=seed) for seed in EXTRA_SEEDS[preset]]
+
+
 def _extra(results: Results) -> list[Table]:
-    cells = [_noisy(results.preset, "extra class", seed=seed) for seed in study(results.preset, "cifar10").seeds]
-    found = [numbers["test_error"] for numbers in results.all(cells)]
+    found = [numbers["test_error"] for numbers in results.all(_extra_cells(results.preset))]
     rows = [[name, percent([errors[name] for errors in found])] for name in ("without", "with")] if found else []
     title = "cifar10, 40 % uniform noise: test error in %, without and with the extra class"
     return [Table("extra-class", caption(title, results), ["threshold samples", "test error"], rows)]
@@ -220,7 +224,7 @@ EXTRA_CLASS = Experiment(
     "The extra class does not disturb the others",
     "the additional classification task does not interfere with the primary classifier",
     "two trainings of 150 epochs",
-    lambda preset: [_noisy(preset, "extra class", seed=seed) for seed in study(preset, "cifar10").seeds],
+    _extra_cells,
     _extra,
 )
 
@@ -249,8 +253,9 @@ COST = Experiment(
 
 
 def _sizes(preset: Preset) -> dict[str, Cell]:
-    base = _noisy(preset, "identification")
-    return {f"{size:,} samples": base.varied(num_train=size) for size in SIZES[preset]}
+    whole = _noisy(preset, "identification")
+    parts = [whole.varied(num_train=size) for size in PART_SIZES[preset]]
+    return {f"{cell.study.num_train:,} samples": cell for cell in (*parts, whole)}
 
 
 SET_SIZE = _identified(
