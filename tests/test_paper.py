@@ -260,11 +260,12 @@ def test_the_whole_smoke_preset_runs_and_writes_every_table_and_figure(tmp_path)
 
 
 def test_figures_and_tables_name_their_preset_and_are_made_again_without_running(tmp_path):
-    runner = Runner(Store(tmp_path), tmp_path)
-    files = reproduce("table-cost", "smoke", runner)
+    pytest.importorskip("matplotlib")
+    files = reproduce("figure-trajectories", "smoke", Runner(Store(tmp_path), tmp_path))
     before = {path: path.read_bytes() for path in files}
+    assert {path.suffix for path in before} == {".md", ".tex", ".csv", ".svg", ".pdf"}
     assert any(b"preset smoke" in text for text in before.values())
-    again = write("table-cost", Results.read(Store(tmp_path), "smoke", tmp_path))
+    again = write("figure-trajectories", Results.read(Store(tmp_path), "smoke", tmp_path))
     assert {path: path.read_bytes() for path in again} == before
 
 
@@ -319,7 +320,7 @@ def _drawn(seed):
 
 
 def test_logits_of_watched_samples_are_kept_epoch_by_epoch(tmp_path):
-    cell = Cell("trajectories", "smoke", "mnist", "uniform", 0.4)
+    (cell,) = EXPERIMENTS["figure-trajectories"].cells("smoke")
     Runner(Store(tmp_path), tmp_path).run([cell])
     arrays = Results.read(Store(tmp_path), "smoke", tmp_path).arrays(cell)
     epochs, num_samples, num_classes = arrays["logits"].shape
@@ -328,6 +329,9 @@ def test_logits_of_watched_samples_are_kept_epoch_by_epoch(tmp_path):
     others = np.delete(arrays["logits"], 5, axis=2)  # all of them are labeled 5
     margins = arrays["logits"][:, :, 5] - others.max(2)
     assert margins.mean(0) == pytest.approx(arrays["aum"], abs=1e-4)
+    (table,) = EXPERIMENTS["figure-trajectories"].tables(Results.read(Store(tmp_path), "smoke", tmp_path))
+    taken = [f"{100 * (margins[-1][group] > 0).mean():.1f}" for group in (~arrays["is_flipped"], arrays["is_flipped"])]
+    assert [row[-1] for row in table.rows] == taken
 
 
 def test_what_is_removed_at_random_is_as_much_as_by_aum(tmp_path):

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from undermargin.errors import InputError
 from undermargin.files import replacing
+from undermargin.paper import figures
 from undermargin.paper.experiment import Experiment, Results
 from undermargin.paper.experiments import EXPERIMENTS
 from undermargin.paper.runner import OnCell, Runner
@@ -47,8 +48,7 @@ def write(name: str, results: Results) -> list[Path]:
         for suffix in FORMATS:
             path = _place(results, "figures", f"{title}.{suffix}")
             with replacing(path) as partial:
-                # without a date in it, the same results make the same file
-                figure.savefig(partial, format=suffix, metadata={"Date" if suffix == "svg" else "CreationDate": None})
+                figures.save(figure, partial, suffix)
             written.append(path)
     return written
 

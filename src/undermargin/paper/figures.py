@@ -1,6 +1,7 @@
 """The paper's figures, drawn from stored results."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,6 +30,14 @@ def new(columns: int, title: str, *, width: float = 4.2, height: float = 3.0) ->
         axis.spines[["top", "right"]].set_visible(False)
     figure.suptitle(title, fontsize=10)
     return figure, axes
+
+
+def save(figure: "Figure", path: Path, suffix: str) -> None:
+    """As SVG or PDF; without a date and random names in it, the same results make the same file."""
+    from matplotlib import rc_context
+
+    with rc_context({"svg.hashsalt": "undermargin"}):
+        figure.savefig(path, format=suffix, metadata={"Date" if suffix == "svg" else "CreationDate": None})
 
 
 def precision_recall(lines: Mapping[str, Sequence[tuple[float, list[dict[str, float]]]]], title: str) -> "Figure":

@@ -10,6 +10,7 @@ from undermargin.paper.cell import Cell
 from undermargin.paper.experiment import Experiment, Figures, Results, caption
 from undermargin.paper.kinds import LABEL
 from undermargin.paper.study import Preset
+from undermargin.paper.tables import Table, percent
 
 AVERAGED = 50  # samples a panel
 
@@ -56,6 +57,21 @@ def _margins(results: Results) -> Figures:
     }
 
 
+def _learned(results: Results) -> list[Table]:
+    """How many samples the network takes for their label in the last epoch: by heart, where it is wrong."""
+    (cell,) = _cells(results.preset)
+    arrays, numbers = results.arrays(cell), results.numbers(cell)
+    if arrays is None or numbers is None:
+        return []
+    is_flipped, is_taken = arrays["is_flipped"], _margin(arrays["logits"][-1]) > 0
+    groups = {"clean": ~is_flipped, f"mislabeled, truly {numbers['true_label']}": is_flipped}
+    rows = [
+        [name, str(group.sum()), percent([is_taken[group].mean()])] for name, group in groups.items() if group.any()
+    ]
+    text = f"Samples labeled {numbers['label']}, 40 % uniform noise: taken for it in the last epoch, in %"
+    return [Table("learned", caption(text, results), ["samples", "number", "taken for their label"], rows)]
+
+
 def _median(aum: np.ndarray, group: np.ndarray) -> np.intp:
     """The sample of this group that half of it is below."""
     places = np.flatnonzero(group)
@@ -63,7 +79,7 @@ def _median(aum: np.ndarray, group: np.ndarray) -> np.intp:
 
 
 def _margin(logits: np.ndarray) -> np.ndarray:
-    """Of the label at every epoch: (epochs, classes) to (epochs,)."""
+    """Of the label: (epochs or samples, classes) to (epochs or samples,)."""
     return np.asarray(logits[:, LABEL] - np.delete(logits, LABEL, axis=1).max(1))
 
 
@@ -72,7 +88,8 @@ TRAJECTORIES = Experiment(
     "the assigned logit of a clean sample outgrows the others; that of a mislabeled one stays below its true class",
     "one fold of 150 epochs",
     _cells,
-    figures=_trajectories,
+    _learned,
+    _trajectories,
 )
 MARGINS = Experiment(
     "Margin against AUM over epochs",
