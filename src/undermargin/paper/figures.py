@@ -57,14 +57,15 @@ def precision_recall(lines: Mapping[str, Sequence[tuple[float, list[dict[str, fl
 
 
 def histograms(found: Mapping[str, Mapping[str, Any]], title: str) -> "Figure":
-    """AUM of clean and mislabeled samples, that of threshold samples as a line, and the cutoff."""
+    """AUM of clean and mislabeled samples, or of all where nobody knows; threshold samples as a line; the cutoff."""
     figure, axes = new(len(found), title)
     for axis, (name, numbers) in zip(axes, found.items(), strict=True):
         counts = numbers["histogram"]
         edges = np.array(counts["edges"])
-        for group, colour in (("clean", BLUE), ("mislabeled", ORANGE)):
-            if sum(counts[group]):
-                axis.stairs(counts[group], edges, fill=True, alpha=0.6, color=colour, label=group)
+        is_known = sum(counts["mislabeled"]) > 0
+        axis.stairs(counts["clean"], edges, fill=True, alpha=0.6, color=BLUE, label="clean" if is_known else "samples")
+        if is_known:
+            axis.stairs(counts["mislabeled"], edges, fill=True, alpha=0.6, color=ORANGE, label="mislabeled")
         axis.stairs(counts["threshold"], edges, color=GREY, linestyle="--", label="threshold samples")
         axis.axvline(numbers["cutoffs"][0], color="black", linewidth=1, label="cutoff")
         axis.set(title=name, xlabel="AUM", ylabel="samples")
