@@ -206,8 +206,8 @@ def _loop(line: dict[str, Any]) -> str:
     bare, ours = (round(found["images_per_second"][name]) for name in ("bare", "scan"))
     return (
         f"`scan` trains {found['model']} on images of CIFAR-10's size at {found['ratio']:.1%} of a bare loop's speed\n"
-        f"on tensors in place: {ours} against {bare} images a second on {threads} thread"
-        f"{'' if threads == 1 else 's'} (`python -m bench loop`,\ncommit `{line['commit']}`).\n"
+        f"on tensors in place (median of the rounds' ratios; in the median {ours} against {bare} images a second, on\n"
+        f"{threads} thread{'' if threads == 1 else 's'}; `python -m bench loop`, commit `{line['commit']}`).\n"
     )
 
 

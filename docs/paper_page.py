@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from undermargin.paper import EXPERIMENTS, Results, Store
+from undermargin.paper.experiment import Experiment
 
 ROOT = Path(__file__).parent.parent
 STORE = ROOT / "paper"
@@ -20,10 +21,17 @@ undermargin paper table-cifar-uniform --preset laptop     run what is missing, w
 undermargin paper all --preset paper --ray                everything, at the paper's size, on a cluster
 ```
 
-Three presets: `paper` has the authors' sizes and settings and needs a GPU; `laptop` has the same procedure with a
-smaller network, fewer samples and fewer epochs; `smoke` takes a minute. **Every number below is of the laptop preset
-unless its column is called paper: those are the paper's own, of networks and data several times as large, and only
-their order can be compared with ours.** What has not been run yet is empty.
+Figures need matplotlib: `pip install 'undermargin[paper]'`.
+
+Three presets: `paper` has the authors' sizes and settings and needs a GPU; no result of it is stored here. `laptop` has
+the same procedure with a smaller network, fewer samples and fewer epochs; `smoke` takes a minute. **Every number below
+is of the laptop preset unless its column is called paper: those are the paper's own, of networks and data several times
+as large, and only their order can be compared with ours.** What has not been run yet is empty. CIFAR-10 was read from
+Parquet files with its images encoded as JPEG.
+
+Columns: `needs` is what a recipe must be told beside the labels (`noise_rate`: the share of wrong ones; `pattern`:
+whether noise is uniform or asymmetric; `is_clean`: whose label is right; `trusted`, `true_labels`: some samples with
+true labels); `mcc` is Matthews' correlation between flagged and mislabeled; ± is the standard deviation over seeds.
 """
 
 
@@ -36,7 +44,7 @@ def page() -> str:
         cells = experiment.cells(PRESET)
         done = sum(cell.key in results.rows for cell in cells)
         sections.append(
-            f"## {experiment.title}\n\nThe paper: {experiment.claim}.\n\n"
+            f"## {experiment.title}\n\n{_claim(experiment)}\n\n"
             f"`undermargin paper {name} --preset {PRESET}`: {done} of {len(cells)} cells have been run.\n"
         )
         if name in notes:
@@ -52,6 +60,10 @@ def page() -> str:
     if commits:
         sections.append(f"Commits: {', '.join(f'`{commit}`' for commit in commits)}.\n")
     return "\n".join(sections)
+
+
+def _claim(experiment: Experiment) -> str:
+    return f"The paper: {experiment.claim}." if experiment.claim else "Not in the paper."
 
 
 FIGURES = {

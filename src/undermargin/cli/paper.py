@@ -1,5 +1,6 @@
 """undermargin paper."""
 
+from collections import Counter
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -48,17 +49,26 @@ def paper(
     if is_dry:
         show.result(_plan(names, preset, store, only), as_json, show.plan)
         return
+    cells = {one: _filtered(experiments.chosen(one).cells(preset), only) for one in names}
+    if name.startswith("figure"):
+        experiments.figures.check_library()  # not after hours of training
+    if not no_run:
+        done = store.results()
+        missing = {cell.key: cell.study.data for some in cells.values() for cell in some if cell.key not in done}
+        show.absent(_datasets(data), Counter(missing.values()))
     runner = experiments.Runner(store, data, jobs, ray)
     files: list[Path] = []
     failures: list[str] = []
     for one in names:
-        experiments.chosen(one)
         try:
             if not no_run:
-                runner.run(_filtered(experiments.chosen(one).cells(preset), only), show.cell)
+                runner.run(cells[one], show.cell)
         except UndermarginError as error:  # a data set that is not there, say: the other experiments go on
             failures.append(f"{one}: {error}")
-        files += experiments.write(one, experiments.Results.read(store, preset, data))
+        try:
+            files += experiments.write(one, experiments.Results.read(store, preset, data))
+        except InputError as error:
+            failures.append(f"{one}: {error}")
     show.result([str(path) for path in files], as_json, show.files)
     if failures:
         raise UndermarginError("; ".join(failures))

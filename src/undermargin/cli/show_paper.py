@@ -1,7 +1,7 @@
 """What `undermargin paper` shows."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from rich.console import Console
@@ -34,7 +34,7 @@ def experiments(rows: list[dict[str, str]]) -> None:
     """Every experiment: what the paper claims, and what it costs."""
     for row in rows:
         console.print(f"[bold]{row['name']}[/]  {escape(row['title'])}")
-        console.print(f"    [dim]claim[/] {escape(row['claim'])}")
+        console.print(f"    [dim]claim[/] {escape(row['claim'] or 'not in the paper')}")
         console.print(f"    [dim]cost[/]  {escape(row['cost'])}")
 
 
@@ -47,9 +47,25 @@ def plan(rows: list[dict[str, Any]]) -> None:
 
 def cell(done: Any, numbers: dict[str, Any]) -> None:
     """A finished cell, on standard error."""
-    error = "Diverged" if "diverged" in numbers else numbers.get("test_error")
+    error = f"failed: {numbers['failed']}" if "failed" in numbers else numbers.get("test_error")
     shown = f"{error:.1%} test error" if isinstance(error, float) else str(error or "done")
-    Console(stderr=True, highlight=False).print(f"{escape(str(done))}: {shown}")
+    shown = "Diverged" if "diverged" in numbers else shown
+    aside(f"{done}: {shown}")
+
+
+def absent(rows: list[dict[str, Any]], num_cells: Mapping[str, int]) -> None:
+    """Which data sets of the cells to run are not there, before hours are spent on the others."""
+    for row in rows:
+        if row["path"] is None and row["name"] in num_cells:
+            aside(
+                f"{row['name']} is not there, {num_cells[row['name']]} cells will fail: "
+                f"get it from {row['home']} and put it at {row['place']}"
+            )
+
+
+def aside(text: str) -> None:
+    """A line on standard error."""
+    Console(stderr=True, highlight=False).print(escape(text), soft_wrap=True)
 
 
 def files(paths: list[str]) -> None:

@@ -11,7 +11,7 @@ from undermargin.paper.runner import OnCell, Runner
 from undermargin.paper.store import Store
 from undermargin.paper.study import PRESETS, Preset
 
-__all__ = ["EXPERIMENTS", "PRESETS", "Preset", "Results", "Runner", "Store", "chosen", "reproduce", "write"]
+__all__ = ["EXPERIMENTS", "PRESETS", "Preset", "Results", "Runner", "Store", "chosen", "figures", "reproduce", "write"]
 
 FORMATS = ("svg", "pdf")
 

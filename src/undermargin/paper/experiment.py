@@ -39,10 +39,9 @@ class Results:
         """Whether one of them did."""
         return any("diverged" in self.rows[cell.key]["numbers"] for cell in cells if cell.key in self.rows)
 
-    def timing(self, cell: Cell, name: str) -> float | None:
-        """How many seconds a part of a cell took, if it was run."""
-        row = self.rows.get(cell.key)
-        return None if row is None else row.get("timings", {}).get(name)
+    def source(self, cell: Cell) -> dict[str, str]:
+        """Which version of its data set a cell was run on, if it was run."""
+        return dict(self.rows.get(cell.key, {}).get("source", {}))
 
     def all(self, cells: Iterable[Cell]) -> list[dict[str, Any]]:
         """The numbers of those that were run."""
@@ -65,7 +64,7 @@ class Experiment:
     """One row of EXPERIMENTS."""
 
     title: str
-    claim: str  # the paper's, in its words or numbers
+    claim: str  # the paper's, in its words or numbers; empty where it has none
     cost: str  # in trainings
     cells: Callable[[Preset], list[Cell]]
     tables: Callable[[Results], Sequence[Table]] = lambda results: ()  # noqa: ARG005

@@ -1,6 +1,7 @@
 """The paper's figures, drawn from stored results."""
 
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -8,6 +9,7 @@ import numpy as np
 
 from undermargin.data.official.record import OfficialSet
 from undermargin.data.official.record import decoded as decoded_files
+from undermargin.errors import InputError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,8 +20,15 @@ THUMBNAIL = 96  # pixels
 COLOURS = (BLUE, RED, ORANGE, GREEN, "#8661a8", GREY)
 
 
+def check_library() -> None:
+    """Raise if nothing can be drawn here."""
+    if find_spec("matplotlib") is None:
+        raise InputError("figures need matplotlib: pip install 'undermargin[paper]'")
+
+
 def new(columns: int, title: str, *, width: float = 4.2, height: float = 3.0) -> "tuple[Figure, list[Axes]]":
     """A row of axes below a title. Made without pyplot: nothing is left behind in a long run."""
+    check_library()
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -45,7 +54,9 @@ def precision_recall(lines: Mapping[str, Sequence[tuple[float, list[dict[str, fl
     figure, axes = new(2, title)
     for axis, measure in zip(axes, ("precision", "recall"), strict=True):
         for colour, (name, points) in zip(COLOURS, lines.items(), strict=False):
-            values = [np.nan_to_num([found[measure] for found in founds]) for _, founds in points]
+            # who flags nothing has no precision
+            known = [[found[measure] for found in founds if found[measure] is not None] for _, founds in points]
+            values = [np.array(some or [np.nan]) for some in known]
             means = np.array([value.mean() for value in values])
             spread = np.abs([[m - v.min() for m, v in zip(means, values, strict=True)]] * 2)
             spread[1] = [v.max() - m for m, v in zip(means, values, strict=True)]

@@ -1,5 +1,6 @@
 """What can be done in a cell: from prepared data to numbers."""
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,9 +17,8 @@ from undermargin.files import only_one
 from undermargin.identify import identify
 from undermargin.paper.cell import Cell
 from undermargin.paper.prepared import Prepared, lesson
-from undermargin.recipes import RECIPES, Fitted, Lesson
+from undermargin.recipes import RECIPES, Fitted
 from undermargin.recipes.aum import Aum
-from undermargin.recipes.lesson import seconds as training_seconds
 from undermargin.recipes.lesson import trained_without
 from undermargin.run import Run
 from undermargin.training.objective import Objective, Step
@@ -35,6 +35,7 @@ OF_PLAIN_TRAINING = {
 IDENTIFIERS = OF_FOLDS | OF_PLAIN_TRAINING
 SCORES = ("aum", "last_margin", "last_loss", "mean_loss")
 BINS = 60
+TURNS = 5  # epochs that are timed
 LOWEST = 24  # samples in a picture of the most suspicious
 LABEL, TRUE_LABEL = 5, 2  # whose logits are kept: in CIFAR-10, dogs, and birds that are labeled so
 WATCHED = 400  # dogs at most, of whom the easy and the hard ones are chosen afterwards
@@ -46,7 +47,6 @@ class Outcome:
 
     numbers: dict[str, Any]
     arrays: Arrays = field(default_factory=dict)
-    timings: dict[str, float] = field(default_factory=dict)  # seconds
 
 
 @dataclass(frozen=True)
@@ -62,16 +62,31 @@ def fit(cell: Cell, prepared: Prepared, place: Place) -> Outcome:
     taught = lesson(cell, prepared, place.own, SCORES if cell.recipe == "standard" else ("aum",))
     if cell.recipe != "aum":
         fitted = RECIPES[cell.recipe].make().fit(taught)
-        return Outcome(_fitted(fitted, prepared), timings={"training": training_seconds(place.own)})
-    found = _identified(cell, prepared, place)
-    fitted = trained_without(taught, "aum", _verdicts(cell, found.runs["aum"]))
-    return Outcome(found.numbers | _fitted(fitted, prepared), found.arrays, found.timings)
+        return Outcome(_fitted(fitted, prepared))
+    verdicts = _verdicts(cell, _runs(cell, prepared, place)["aum"])
+    return Outcome(_fitted(trained_without(taught, "aum", verdicts), prepared), _arrays(verdicts, prepared))
 
 
 def identification(cell: Cell, prepared: Prepared, place: Place) -> Outcome:
-    """The two folds alone: precision and recall of every identifier, histograms, the most suspicious samples."""
-    found = _identified(cell, prepared, place)
-    return Outcome(found.numbers, found.arrays, found.timings)
+    """No last training: precision and recall of every identifier, histograms, the most suspicious samples."""
+    runs, plain = _runs(cell, prepared, place), _plain(cell, prepared, place)
+    verdicts = _verdicts(cell, runs["aum"])
+    is_flipped = prepared.is_flipped
+    numbers: dict[str, Any] = {
+        "identifiers": {
+            name: metrics.identification(identify(found[score], cutoff), is_flipped)
+            for found, identifiers in ((runs, OF_FOLDS), (plain, OF_PLAIN_TRAINING))
+            for name, (score, cutoff) in identifiers.items()
+        },
+        "average_precision": {
+            name: metrics.average_precision(-identify(runs[name], "gaussian").scores, is_flipped) for name in SCORES
+        },
+        "removed": float(verdicts.is_flagged.mean()),
+        "histogram": _histogram(runs["aum"][0], is_flipped),
+        "cutoffs": verdicts.about["cutoff"]["values"],
+        "lowest": prepared.indices[verdicts.order[:LOWEST]].tolist(),
+    }
+    return Outcome(numbers, _arrays(verdicts, prepared))
 
 
 def removal(cell: Cell, prepared: Prepared, place: Place) -> Outcome:
@@ -80,7 +95,7 @@ def removal(cell: Cell, prepared: Prepared, place: Place) -> Outcome:
     if cell.option("ranking") == "random":
         ranking = np.random.default_rng(cell.seed).permutation(num_train)
     else:
-        ranking = _verdicts(cell, _identified(cell, prepared, place).runs["aum"]).scores.argsort()
+        ranking = _verdicts(cell, _runs(cell, prepared, place)["aum"]).scores.argsort()
     kept = np.sort(ranking[round(cell.option("share") * num_train) :])
     training, _ = lesson(cell, prepared, place.own).on_part(kept).train()
     predictions = training.predict(prepared.test_rows).argmax(1)
@@ -131,21 +146,36 @@ def extra_class(cell: Cell, prepared: Prepared, place: Place) -> Outcome:
     """Does the extra label disturb the others? Test error with threshold samples and without, before the first drop."""
     taught = lesson(cell, prepared, place.own)
     method = _aum(cell)
-    errors = {}
-    plain = replace(taught, budget=method.budget(taught.budget))
     fold = method.folds(taught)[0]
-    worn = prepared.labels.copy()
-    worn[taught.rows] = fold.labels
     # both without the threshold samples' right labels, so that they differ by the extra class alone
     variants = {
-        "without": replace(plain, rows=taught.rows[~fold.is_threshold]),
-        "with": replace(plain, labels=worn, num_outputs=fold.num_outputs),
+        "without": replace(taught, rows=taught.rows[~fold.is_threshold], budget=method.budget(taught.budget)),
+        "with": method.on_fold(taught, fold),
     }
+    errors = {}
     for name, variant in variants.items():
         training, _ = variant.train(name)
         predictions = training.predict(prepared.test_rows)[:, : taught.num_classes].argmax(1)
         errors[name] = metrics.error(predictions, prepared.labels[prepared.test_rows])
     return Outcome({"test_error": errors})
+
+
+def cost(cell: Cell, prepared: Prepared, place: Place) -> Outcome:
+    """Seconds that one whole training takes and that two folds take, from single epochs of both.
+
+    They take turns, so that a busy moment of the machine hits both.
+    """
+    taught = replace(lesson(cell, prepared, place.own), folder=None)
+    method = _aum(cell)
+    watched = method.on_fold(taught, method.folds(taught)[0])
+    epochs = {"training": taught.budget.epochs, "folds": len(method.folds(taught)) * watched.budget.epochs}
+    seconds: dict[str, list[float]] = {name: [] for name in epochs}
+    for _ in range(TURNS):
+        for name, variant in (("training", taught), ("folds", watched)):
+            started = time.perf_counter()
+            variant.shortened(1).train(name)
+            seconds[name].append(time.perf_counter() - started)
+    return Outcome({"seconds": {name: epochs[name] * float(np.median(seconds[name])) for name in epochs}})
 
 
 KINDS: Mapping[str, Callable[[Cell, Prepared, Place], Outcome]] = MappingProxyType(
@@ -156,6 +186,7 @@ KINDS: Mapping[str, Callable[[Cell, Prepared, Place], Outcome]] = MappingProxyTy
         "trajectories": trajectories,
         "architecture": architecture,
         "extra class": extra_class,
+        "cost": cost,
     }
 )
 
@@ -183,16 +214,6 @@ class Record(Objective):
         self.logits = tensors["logits"]
 
 
-@dataclass(frozen=True)
-class Identified:
-    """The runs of two folds, and what follows from them."""
-
-    runs: dict[str, list[Run]]
-    numbers: dict[str, Any]
-    arrays: Arrays
-    timings: dict[str, float]
-
-
 def _aum(cell: Cell) -> Aum:
     share = cell.option("percentile")
     return Aum(
@@ -206,37 +227,28 @@ def _verdicts(cell: Cell, runs: list[Run]) -> Verdicts:
     return _aum(cell).verdicts(runs)
 
 
-def _identified(cell: Cell, prepared: Prepared, place: Place) -> Identified:
-    taught: Lesson = lesson(cell, prepared, place.folds)
-    with only_one(place.folds / "lock"):  # cells that share folds do not train them twice
-        runs = _aum(cell).runs(taught, SCORES)
-        timings = {"folds": training_seconds(place.folds)}
-        plain = _plain(cell, prepared, place.folds / "plain")
-    verdicts = _verdicts(cell, runs["aum"])
-    is_flipped = prepared.is_flipped
-    numbers: dict[str, Any] = {
-        "identifiers": {
-            name: metrics.identification(identify(found[score], cutoff), is_flipped)
-            for found, identifiers in ((runs, OF_FOLDS), (plain, OF_PLAIN_TRAINING))
-            for name, (score, cutoff) in identifiers.items()
-        },
-        "average_precision": {
-            name: metrics.average_precision(-identify(runs[name], "gaussian").scores, is_flipped) for name in SCORES
-        },
-        "removed": float(verdicts.is_flagged.mean()),
-        "histogram": _histogram(runs["aum"][0], is_flipped),
-        "cutoffs": verdicts.about["cutoff"]["values"],
-        "lowest": prepared.indices[verdicts.order[:LOWEST]].tolist(),
+def _runs(cell: Cell, prepared: Prepared, place: Place) -> dict[str, list[Run]]:
+    """Of every score, those of the two folds; cells that share folds do not train them twice."""
+    with only_one(place.folds / "lock"):
+        return _aum(cell).runs(lesson(cell, prepared, place.folds), SCORES)
+
+
+def _arrays(verdicts: Verdicts, prepared: Prepared) -> Arrays:
+    flagged = np.flatnonzero(verdicts.is_flagged)
+    return {
+        "flagged": prepared.indices[flagged],
+        "labels": np.array(prepared.class_names)[prepared.labels[flagged]],
+        "aum": verdicts.scores.astype(np.float32),
     }
-    arrays: Arrays = {"flagged": prepared.indices[verdicts.is_flagged], "aum": verdicts.scores.astype(np.float32)}
-    return Identified(runs, numbers, arrays, timings)
 
 
-def _plain(cell: Cell, prepared: Prepared, folder: Path) -> dict[str, list[Run]]:
+def _plain(cell: Cell, prepared: Prepared, place: Place) -> dict[str, list[Run]]:
     """One training as long as a fold's, with nobody's label changed: what the losses are read from."""
+    folder = place.folds / "plain"
     taught = lesson(cell, prepared, folder, SCORES)
     taught = replace(taught, budget=_aum(cell).budget(taught.budget))
-    _, tracker = taught.train("plain")
+    with only_one(folder / "lock"):
+        _, tracker = taught.train("plain")
     labels = taught.labels[taught.rows]
     return {name: [Run(taught.own(tracker.scores(name)), labels=labels, score=name)] for name in SCORES}
 

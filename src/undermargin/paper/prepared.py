@@ -1,5 +1,6 @@
 """A cell's data: the official samples with noise in their labels, ready to be trained on."""
 
+import hashlib
 import sys
 from dataclasses import dataclass
 from functools import partial
@@ -39,8 +40,9 @@ class Prepared:
     images: npt.NDArray[np.uint8] | Pixels  # (samples, height, width, channels)
     labels: Labels  # (samples,) with noise in the training part
     true_labels: Labels  # (training samples,)
-    indices: Labels  # (training samples,) their places in the official training split
+    indices: Labels  # (training samples,) their places in the training set as it was read
     class_names: list[str]
+    source: dict[str, str]  # which version of the data set was read
 
     @property
     def is_flipped(self) -> npt.NDArray[np.bool_]:
@@ -57,7 +59,8 @@ def prepare(cell: Cell, root: Path, folder: Path) -> Prepared:
     """Draw the cell's samples and flip labels, both by its seed; large photos are decoded into a file in `folder`."""
     study = cell.study
     train, test = official_training_set(study, root), _official_test_set(study, root)
-    _check(study, train)
+    if study.num_train is not None and len(train) < study.num_train:
+        raise InputError(f"{study.data} has {len(train)} training samples here, this preset needs {study.num_train}")
     rng = np.random.default_rng(cell.seed)
     indices = np.sort(rng.permutation(len(train))[: study.num_train])
     # the test samples do not depend on the seed, so that seeds differ by training alone
@@ -73,17 +76,13 @@ def prepare(cell: Cell, root: Path, folder: Path) -> Prepared:
     flip = {"uniform": noise.uniform, "asymmetric": noise.asymmetric}.get(cell.noise)
     noisy = true_labels if flip is None else flip(true_labels, cell.rate, num_classes, seed=cell.seed)
     labels = np.concatenate([noisy, test.labels[tested]])
-    return Prepared(images, labels, true_labels, indices, train.class_names)
+    source = {"format": train.found.get("format", study.data), "fingerprint": fingerprint(train)}
+    return Prepared(images, labels, true_labels, indices, train.class_names, source)
 
 
-def _check(study: Study, train: OfficialSet) -> None:
-    if study.num_classes is not None and len(train.class_names) != study.num_classes:
-        raise InputError(
-            f"{study.data} has {len(train.class_names)} classes here, this preset is for {study.num_classes}; "
-            "get the other version of it, or choose another preset"
-        )
-    if study.num_train is not None and len(train) < study.num_train:
-        raise InputError(f"{study.data} has {len(train)} training samples here, this preset needs {study.num_train}")
+def fingerprint(train: OfficialSet) -> str:
+    """Tells versions and orders of a data set apart, by their labels."""
+    return hashlib.sha256(np.ascontiguousarray(train.labels, "<i8").tobytes()).hexdigest()[:16]
 
 
 def lesson(cell: Cell, prepared: Prepared, folder: Path, scores: tuple[str, ...] = ("aum",)) -> Lesson:
@@ -141,19 +140,36 @@ def _augmentation(study: Study, side: int) -> Augment | None:
 
 
 def official_training_set(study: Study, root: Path) -> OfficialSet:
-    """All samples of it, as published."""
+    """All samples of the study's classes, as published."""
     if study.data == "digits":
         digits = load_digits()
-        return OfficialSet(digits.train_images, digits.train_labels, DIGITS)
-    return official.load(study.data, root)
+        return _of_classes(study, OfficialSet(digits.train_images, digits.train_labels, DIGITS))
+    return _of_classes(study, official.load(study.data, root))
 
 
 def _official_test_set(study: Study, root: Path) -> OfficialSet:
     if study.data == "digits":
         digits = load_digits()
-        return OfficialSet(digits.test_images, digits.test_labels, DIGITS)
+        return _of_classes(study, OfficialSet(digits.test_images, digits.test_labels, DIGITS))
     splits = official.OFFICIAL[study.data].splits
-    return official.load(study.data, root, "test" if "test" in splits else "val")
+    return _of_classes(study, official.load(study.data, root, "test" if "test" in splits else "val"))
+
+
+def _of_classes(study: Study, whole: OfficialSet) -> OfficialSet:
+    """As many classes as the study has, spread evenly over the list of them."""
+    number = len(whole.class_names)
+    if study.num_classes is None or study.num_classes == number:
+        return whole
+    if number < study.num_classes:
+        raise InputError(
+            f"{study.data} has {number} classes here, this preset needs {study.num_classes}; "
+            "get all of it, or choose another preset"
+        )
+    chosen = np.arange(study.num_classes) * number // study.num_classes
+    places = np.full(number, -1)
+    places[chosen] = np.arange(len(chosen))
+    part = whole.subset(np.flatnonzero(places[whole.labels] >= 0))
+    return OfficialSet(part.images, places[part.labels], [whole.class_names[one] for one in chosen], found=whole.found)
 
 
 def _joined(train: OfficialSet, test: OfficialSet) -> OfficialSet:

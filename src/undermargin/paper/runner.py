@@ -3,10 +3,12 @@
 import os
 import shutil
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing import active_children, get_context
 from pathlib import Path
 from typing import Any
@@ -20,7 +22,7 @@ from undermargin.paper.cell import Cell
 from undermargin.paper.store import Store
 from undermargin.processes import end_with
 
-OnCell = Callable[[Cell, dict[str, Any]], None]
+OnCell = Callable[[Cell, dict[str, Any]], None]  # its numbers, or {"failed": why}
 
 
 @dataclass(frozen=True)
@@ -35,13 +37,15 @@ class Runner:
     def run(self, cells: Sequence[Cell], on_cell: OnCell = lambda cell, numbers: None) -> None:  # noqa: ARG005
         """Run every cell that has no result yet; a kill loses at most the running ones, a failed cell only itself."""
         self.store.folder.mkdir(parents=True, exist_ok=True)
-        with only_one(self.store.folder / "lock"):  # two runners would train the same cells in the same places
+        # two runners would train the same cells in the same places
+        with only_one(self.store.folder / "lock", partial(_say_waiting, self.store.folder)):
             done = self.store.results()
             missing = list({cell.key: cell for cell in cells if cell.key not in done}.values())
             failures = []
             for cell, outcome in self._finished(missing):
                 if isinstance(outcome, Exception):
                     failures.append((cell, outcome))
+                    on_cell(cell, {"failed": str(outcome)})
                     continue
                 self.store.add(cell, *outcome)
                 shutil.rmtree(self.store.work(cell) / cell.key, ignore_errors=True)  # not before it is stored
@@ -85,7 +89,8 @@ class Runner:
             ray.init(address=os.environ.get("RAY_ADDRESS"), log_to_driver=False)
         has_devices = ray.cluster_resources().get("GPU", 0) > 0
         remote = ray.remote(num_gpus=1 if has_devices else 0)(_tried)
-        running = {remote.remote(cell, self.store, self.root): cell for cell in cells}
+        store, root = Store(self.store.folder.resolve()), self.root.resolve()  # workers run in folders of their own
+        running = {remote.remote(cell, store, root): cell for cell in cells}
         while running:
             (ready, *_), _ = ray.wait(list(running), num_returns=1)
             yield running.pop(ready), ray.get(ready)
@@ -109,14 +114,15 @@ def run_cell(cell: Cell, store: Store, root: Path) -> Done:
     code, started = commit(), time.perf_counter()
     place = Place(own=store.work(cell) / cell.key, folds=store.work(cell))
     place.own.mkdir(parents=True, exist_ok=True)
+    prepared = prepare(cell, root, place.own)
     try:
-        outcome = KINDS[cell.kind](cell, prepare(cell, root, place.own), place)
+        outcome = KINDS[cell.kind](cell, prepared, place)
     except DivergedError as error:
         outcome = Outcome({"diverged": str(error)})
     if outcome.arrays:
         _save(store.folder / "arrays" / f"{cell.key}.npz", outcome.arrays)
     about = {
-        "timings": {name: round(seconds, 1) for name, seconds in outcome.timings.items()},
+        "source": prepared.source,
         "seconds": round(time.perf_counter() - started, 1),
         "commit": code,
         "version": undermargin.__version__,
@@ -133,6 +139,10 @@ def commit() -> str:
         return subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip()  # noqa: S603
     except (OSError, subprocess.CalledProcessError):
         return ""
+
+
+def _say_waiting(folder: Path) -> None:
+    print(f"another run is at work in {folder}: waiting for it to end", file=sys.stderr)  # noqa: T201
 
 
 def _save(path: Path, arrays: dict[str, Any]) -> None:

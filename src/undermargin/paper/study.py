@@ -21,7 +21,7 @@ class Study:
     budget: Budget  # of every training but AUM's two folds, which end at its first drop of the learning rate
     fold_batch_size: int  # of AUM's two folds
     num_trials: int  # seeds
-    num_classes: int | None = None  # that the data set must have; None: whatever it has
+    num_classes: int | None = None  # of a set with more of them, as many, evenly spread; None: all
     num_train: int | None = None  # drawn by the seed; None: all
     num_test: int | None = None  # the same ones for every seed; None: all
     augmentation: Literal["crops", "scaled crops", "none"] = "crops"
@@ -96,7 +96,7 @@ STUDIES: Mapping[Preset, Mapping[str, Study]] = MappingProxyType(
         },
         "laptop": {
             "cifar10": LAPTOP,
-            # a tenth of it, 20 of its classes, at half its size
+            # a tenth of it, every tenth class, at half its size
             "tiny-imagenet": replace(LAPTOP, data="tiny-imagenet", num_classes=20, num_test=None, image_size=32),
             "mnist": replace(LENET, model="lenet5"),
         },

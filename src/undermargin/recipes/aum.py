@@ -34,23 +34,19 @@ class Aum:
         labels = lesson.labels[lesson.rows]
         runs: dict[str, list[Run]] = {name: [] for name in scores}
         for fold, seed in zip(self.folds(lesson), seeds(self.procedure, lesson.seed), strict=True):
-            worn = lesson.labels.copy()
-            worn[lesson.rows] = fold.labels
-            watching = replace(
-                lesson,
-                labels=worn,
-                num_outputs=fold.num_outputs,
-                seed=seed,
-                budget=self.budget(lesson.budget),
-                scores=scores,
-                skip_epochs=self.procedure.skip_epochs,
-            )
-            _, tracker = watching.train(f"fold{fold.number}")
+            _, tracker = replace(self.on_fold(lesson, fold), seed=seed, scores=scores).train(f"fold{fold.number}")
             for name in scores:
                 of_all = lesson.own(tracker.scores(name))
                 run = Run(of_all, is_threshold=fold.is_threshold, labels=labels, fold=fold.number, score=name)
                 runs[name].append(run)
         return runs
+
+    def on_fold(self, lesson: Lesson, fold: Fold) -> Lesson:
+        """The same with the extra label on threshold samples, until the learning rate drops first."""
+        worn = lesson.labels.copy()
+        worn[lesson.rows] = fold.labels
+        budget, skip_epochs = self.budget(lesson.budget), self.procedure.skip_epochs
+        return replace(lesson, labels=worn, num_outputs=fold.num_outputs, budget=budget, skip_epochs=skip_epochs)
 
     def folds(self, lesson: Lesson) -> list[Fold]:
         """Who wears the extra label in each of the two trainings."""

@@ -1,8 +1,6 @@
 """What a recipe is given: a noisy training set, a network, a budget, and the loop to train with."""
 
 import hashlib
-import json
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -15,7 +13,6 @@ import torch
 from torch import Tensor
 
 from undermargin.errors import DivergedError, InputError
-from undermargin.files import append_line
 from undermargin.models.group import Group
 from undermargin.recipes.fitted import Fitted
 from undermargin.tracker import Tracker
@@ -26,7 +23,6 @@ from undermargin.training.objective import Objective
 from undermargin.verdicts import Verdicts
 
 Mask = npt.NDArray[np.bool_]
-LOG = "log.jsonl"
 
 OnEpoch = Callable[[str, int, int], None]  # stage, epochs ended, epochs in all
 
@@ -144,23 +140,13 @@ class Lesson:
         if checkpoint is not None and checkpoint.is_file():
             load_checkpoint(checkpoint, training, tracker)
         while tracker.epoch < self.budget.epochs:
-            started = time.perf_counter()
             training.run_epoch(tracker.epoch, tracker.update)
             _check_finite(training, stage, tracker.epoch + 1)  # before the tracker is at a loss
             tracker.end_epoch()
             if checkpoint is not None:
-                line = {"stage": stage, "epoch": tracker.epoch, "seconds": time.perf_counter() - started}
-                append_line(checkpoint.with_name(LOG), line)
                 save_checkpoint(checkpoint, training, tracker)
             self.on_epoch(stage, tracker.epoch, self.budget.epochs)
         return training, tracker
-
-
-def seconds(folder: Path) -> float:
-    """How long all trainings with this folder took together, over all starts."""
-    lines = [json.loads(line) for line in (folder / LOG).read_text().splitlines()]
-    # an epoch whose checkpoint was not written any more was run again
-    return float(sum({(line["stage"], line["epoch"]): line["seconds"] for line in lines}.values()))
 
 
 def watched(lesson: Lesson, tracker: Tracker) -> dict[str, npt.NDArray[np.float64]]:

@@ -20,11 +20,13 @@ def _cells(preset: Preset) -> list[Cell]:
 
 
 def _chosen(arrays: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    """Easy, hard and mislabeled samples: clean ones of the highest and the lowest AUM, and of the others the first."""
-    aum, is_flipped = arrays["aum"], arrays["is_flipped"]
-    clean, flipped = np.flatnonzero(~is_flipped), np.flatnonzero(is_flipped)
-    by_aum = clean[aum[clean].argsort()]
-    return {"easy": by_aum[-AVERAGED:], "hard": by_aum[:AVERAGED], "mislabeled": flipped[:AVERAGED]}
+    """Easy, hard and mislabeled samples: clean ones of the lowest and the highest training loss (paper: trajectories),
+    mean of all epochs, and of the others the first."""
+    clean, flipped = np.flatnonzero(~arrays["is_flipped"]), np.flatnonzero(arrays["is_flipped"])
+    logits = arrays["logits"][:, clean]
+    losses = (np.logaddexp.reduce(logits, axis=2) - logits[:, :, LABEL]).mean(0)
+    by_loss = clean[losses.argsort()]
+    return {"easy": by_loss[:AVERAGED], "hard": by_loss[-AVERAGED:], "mislabeled": flipped[:AVERAGED]}
 
 
 def _trajectories(results: Results) -> Figures:

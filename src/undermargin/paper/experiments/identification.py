@@ -57,6 +57,7 @@ def _experiment(title: str, claim: str, settings: Sequence[Setting]) -> Experime
                     name,
                     "pattern" if name == "incv" else "",
                     f"{rate:.0%}",
+                    str(len(founds)),
                     *(percent([found[measure] for found in founds]) for measure in MEASURES),
                 ]
                 for name in (*IDENTIFIERS, "incv")
@@ -64,7 +65,9 @@ def _experiment(title: str, claim: str, settings: Sequence[Setting]) -> Experime
                 if (founds := _found(results, data, (noise, rate), name))
             ]
             title = caption(f"{data}, {kind} noise: how well flipped labels are found, in %", results)
-            made.append(Table(f"identification-{data}-{kind}", title, ["identifier", "needs", "rate", *MEASURES], rows))
+            made.append(
+                Table(f"identification-{data}-{kind}", title, ["identifier", "needs", "rate", "seeds", *MEASURES], rows)
+            )
         return made
 
     def drawn(results: Results) -> Figures:
@@ -81,7 +84,8 @@ def _experiment(title: str, claim: str, settings: Sequence[Setting]) -> Experime
                 made[f"identification-{data}-{kind}"] = figures.precision_recall(shown, title)
         return made
 
-    return Experiment(title, claim, "two folds of 150 epochs a rate and seed, and INCV", cells, tables, drawn)
+    cost = "two folds and one plain training of 150 epochs a rate and seed, and INCV"
+    return Experiment(title, claim, cost, cells, tables, drawn)
 
 
 PRECISION_RECALL = _experiment(
@@ -109,7 +113,7 @@ def _histograms(results: Results) -> Figures:
 HISTOGRAMS = Experiment(
     "AUM of clean, mislabeled and threshold samples",
     "the 99th percentile of the threshold samples separates clean from mislabeled",
-    "two folds of 150 epochs on each data set",
+    "two folds and one plain training of 150 epochs on each data set",
     _histogram_cells,
     figures=_histograms,
 )
@@ -125,38 +129,41 @@ def _densities(results: Results) -> Figures:
 
 
 def _lowest(results: Results) -> Figures:
-    from undermargin.paper.prepared import official_training_set
+    from undermargin.paper.prepared import fingerprint, official_training_set
 
     made: Figures = {}
     for cell in _real_cells(results.preset):
         if numbers := results.numbers(cell):
             try:
-                train = official_training_set(cell.study, results.root).subset(np.array(numbers["lowest"]))
+                train = official_training_set(cell.study, results.root)
             except InputError:  # the images are not here any more: what was drawn before stays
                 continue
-            names = [train.class_names[label] for label in train.labels]
+            if fingerprint(train) != results.source(cell).get("fingerprint"):
+                continue  # places in another version of the data set are those of other images
+            lowest = train.subset(np.array(numbers["lowest"]))
+            names = [lowest.class_names[label] for label in lowest.labels]
             made[f"lowest-{cell.data}"] = figures.grid(
-                figures.decoded(train), names, caption(f"{cell.data}: lowest AUM", results)
+                figures.decoded(lowest), names, caption(f"{cell.data}: lowest AUM", results)
             )
     return made
 
 
 def _flagged_lists(results: Results) -> list[Table]:
-    """Which samples our own runs flag, by their places in the official training splits."""
+    """Which samples our own runs flag, by their places in the training set as it was read, with their labels."""
     made = []
     for cell in _real_cells(results.preset):
         arrays = results.arrays(cell)
         if arrays is not None:
-            rows = [[str(index)] for index in arrays["flagged"]]
-            title = caption(f"{cell.data}: flagged, by place in the official training split", results)
-            made.append(Table(f"flagged-{cell.data}", title, ["index"], rows, is_listed=False))
+            rows = [[str(index), label] for index, label in zip(arrays["flagged"], arrays["labels"], strict=True)]
+            title = caption(f"{cell.data}: flagged, by place in the training set as it was read", results)
+            made.append(Table(f"flagged-{cell.data}", title, ["index", "label"], rows, is_listed=False))
     return made
 
 
 DENSITIES = Experiment(
     "AUM of data sets as they are, and which samples are flagged",
     "densities have one mode, the cutoff differs from set to set",
-    "two folds on each data set",
+    "two folds and one plain training on each data set",
     _real_cells,
     _flagged_lists,
     _densities,
@@ -164,7 +171,7 @@ DENSITIES = Experiment(
 LOWEST = Experiment(
     "Images with the lowest AUM",
     "most of them are mislabeled or hard to tell",
-    "two folds on each data set",
+    "two folds and one plain training on each data set",
     _real_cells,
     figures=_lowest,
 )
