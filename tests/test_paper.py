@@ -1,5 +1,6 @@
 """The paper's experiments: settings by hand, a runner that loses nothing, and a smoke test of everything."""
 
+import io
 import itertools
 import json
 import os
@@ -12,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 
 from undermargin.cli import app
 from undermargin.data.digits import load_digits
@@ -192,6 +194,38 @@ def test_of_a_set_with_more_classes_than_the_preset_has_every_so_manieth_is_take
     assert (found.labels[found.test_rows] * 2).tolist() == even.tolist()
     images = digits.train_images[digits.train_labels % 2 == 0][found.indices]
     assert np.array_equal(found.images[:100], images)
+
+
+def test_a_photo_that_cannot_be_read_is_left_out_with_its_label_and_said_so(tmp_path, monkeypatch):
+    files = {f"{place}.png": _png(place) for place in range(60)} | {"7.png": b"no image"}
+    train, test = (
+        OfficialSet(
+            _Files({f"{part}/{name}": data for name, data in files.items()}), np.arange(60) % 10, list("0123456789")
+        )
+        for part in ("train", "test")
+    )
+    monkeypatch.setattr("undermargin.paper.prepared.official_training_set", lambda study, root: train)
+    monkeypatch.setattr("undermargin.paper.prepared._official_test_set", lambda study, root: test)
+    found = prepare(SMOKE.varied(num_train=60, num_test=60, image_size=8), tmp_path, tmp_path)
+    left = [place for place in range(60) if place != 7]
+    assert found.indices.tolist() == left
+    assert (found.images[:, 0, 0, 0] == left + left).all()
+    assert found.true_labels.tolist() == found.labels[found.test_rows].tolist() == [place % 10 for place in left]
+    assert found.source["unreadable"] == "2 left out, first train/7.png: not an image"
+
+
+class _Files:
+    def __init__(self, files):
+        self.ids, self.contents = list(files), list(files.values())
+
+    def read(self, index):
+        return self.contents[index]
+
+
+def _png(grey):
+    file = io.BytesIO()
+    Image.new("RGB", (8, 8), (grey, grey, grey)).save(file, "png")
+    return file.getvalue()
 
 
 def test_a_figure_is_not_drawn_from_another_version_of_the_data(tmp_path, monkeypatch):

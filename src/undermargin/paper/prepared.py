@@ -68,16 +68,17 @@ def prepare(cell: Cell, root: Path, folder: Path) -> Prepared:
     both = _joined(train.subset(indices), test.subset(tested))
     spill = folder / "pixels"
     samples = both.samples(Reading(image_size=study.image_size, spill=spill))
-    if samples.skipped:
-        name, reason = samples.skipped[0]
-        raise InputError(f"{len(samples.skipped)} images of {study.data} cannot be read, the first is {name}: {reason}")
-    images = samples.inputs
+    unreadable = dict(samples.skipped)  # left out, with their labels
+    is_read = np.array([name not in unreadable for name in both.ids])
+    indices, tested = indices[is_read[: len(indices)]], tested[is_read[len(indices) :]]
     true_labels, num_classes = train.labels[indices], len(train.class_names)
     flip = {"uniform": noise.uniform, "asymmetric": noise.asymmetric}.get(cell.noise)
     noisy = true_labels if flip is None else flip(true_labels, cell.rate, num_classes, seed=cell.seed)
     labels = np.concatenate([noisy, test.labels[tested]])
     source = {"format": train.found.get("format", study.data), "fingerprint": fingerprint(train)}
-    return Prepared(images, labels, true_labels, indices, train.class_names, source)
+    if samples.skipped:
+        source["unreadable"] = f"{len(samples.skipped)} left out, first {': '.join(samples.skipped[0])}"
+    return Prepared(samples.inputs, labels, true_labels, indices, train.class_names, source)
 
 
 def fingerprint(train: OfficialSet) -> str:

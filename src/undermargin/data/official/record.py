@@ -89,6 +89,11 @@ class OfficialSet:
     def __len__(self) -> int:
         return len(self.labels)
 
+    @property
+    def ids(self) -> Sequence[str]:
+        """What each image is called, or its place where none has a name."""
+        return [str(place) for place in range(len(self))] if isinstance(self.images, np.ndarray) else self.images.ids
+
     def subset(self, rows: npt.NDArray[np.int64]) -> "OfficialSet":
         """These samples alone, in this order; the classes stay."""
         images = self.images[rows] if isinstance(self.images, np.ndarray) else Chosen(self.images, rows)
