@@ -47,9 +47,12 @@ def plan(rows: list[dict[str, Any]]) -> None:
 
 def cell(done: Any, numbers: dict[str, Any]) -> None:
     """A finished cell, on standard error."""
-    error = f"failed: {numbers['failed']}" if "failed" in numbers else numbers.get("test_error")
+    error = numbers.get("test_error")
     shown = f"{error:.1%} test error" if isinstance(error, float) else str(error or "done")
-    shown = "Diverged" if "diverged" in numbers else shown
+    if "failed" in numbers:
+        shown = f"failed: {numbers['failed']}"
+    elif "diverged" in numbers:
+        shown = "Diverged"
     aside(f"{done}: {shown}")
 
 

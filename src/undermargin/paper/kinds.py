@@ -167,11 +167,12 @@ def cost(cell: Cell, prepared: Prepared, place: Place) -> Outcome:
     """
     taught = replace(lesson(cell, prepared, place.own), folder=None)
     method = _aum(cell)
-    watched = method.on_fold(taught, method.folds(taught)[0])
-    epochs = {"training": taught.budget.epochs, "folds": len(method.folds(taught)) * watched.budget.epochs}
-    seconds: dict[str, list[float]] = {name: [] for name in epochs}
+    folds = method.folds(taught)
+    variants = {"training": taught, "folds": method.on_fold(taught, folds[0])}
+    epochs = {"training": taught.budget.epochs, "folds": len(folds) * variants["folds"].budget.epochs}
+    seconds: dict[str, list[float]] = {name: [] for name in variants}
     for _ in range(TURNS):
-        for name, variant in (("training", taught), ("folds", watched)):
+        for name, variant in variants.items():
             started = time.perf_counter()
             variant.shortened(1).train(name)
             seconds[name].append(time.perf_counter() - started)

@@ -144,16 +144,20 @@ def official_training_set(study: Study, root: Path) -> OfficialSet:
     """All samples of the study's classes, as published."""
     if study.data == "digits":
         digits = load_digits()
-        return _of_classes(study, OfficialSet(digits.train_images, digits.train_labels, DIGITS))
-    return _of_classes(study, official.load(study.data, root))
+        whole = OfficialSet(digits.train_images, digits.train_labels, DIGITS)
+    else:
+        whole = official.load(study.data, root)
+    return _of_classes(study, whole)
 
 
 def _official_test_set(study: Study, root: Path) -> OfficialSet:
     if study.data == "digits":
         digits = load_digits()
-        return _of_classes(study, OfficialSet(digits.test_images, digits.test_labels, DIGITS))
-    splits = official.OFFICIAL[study.data].splits
-    return _of_classes(study, official.load(study.data, root, "test" if "test" in splits else "val"))
+        whole = OfficialSet(digits.test_images, digits.test_labels, DIGITS)
+    else:
+        splits = official.OFFICIAL[study.data].splits
+        whole = official.load(study.data, root, "test" if "test" in splits else "val")
+    return _of_classes(study, whole)
 
 
 def _of_classes(study: Study, whole: OfficialSet) -> OfficialSet:
