@@ -68,7 +68,9 @@ class Training:
         self.objective = objective or Objective()
         self.network = model  # the bare one; `model` may be wrapped for several processes
         self.accelerator.free_memory()  # it would hold on to every network it has ever seen
-        self.model, self.optimizer = self.accelerator.prepare(model, _optimizer(model, budget))
+        self.model = self.accelerator.prepare(model)
+        # bare: Accelerate's wrapper looks for an optional package on the disk at every step
+        self.optimizer = _optimizer(model, budget)
         if self.accelerator.scaler is not None:  # as if no other training had gone before
             self.accelerator.scaler.load_state_dict(torch.amp.GradScaler(self.device.type).state_dict())
 
@@ -110,8 +112,14 @@ class Training:
 
     def _update(self, step: Step) -> None:
         self.optimizer.zero_grad()
-        self.accelerator.backward(self.objective.loss(step))
-        self.optimizer.step()
+        loss, scaler = self.objective.loss(step), self.accelerator.scaler
+        if scaler is None:
+            loss.backward()  # type: ignore[no-untyped-call]
+            self.optimizer.step()
+        else:
+            scaler.scale(loss).backward()
+            scaler.step(self.optimizer)
+            scaler.update()
 
     @torch.no_grad()
     def _evaluated(self, inputs: tuple[Tensor, ...]) -> Tensor:
