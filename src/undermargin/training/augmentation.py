@@ -8,7 +8,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812 - torch's own name for it
 
-Augment = Callable[[tuple[Tensor, ...], torch.Generator], tuple[Tensor, ...]]
+from undermargin.training.inputs import Batch
+
+Augment = Callable[[Batch, torch.Generator], Batch]
 
 
 @dataclass(frozen=True)
@@ -18,7 +20,7 @@ class Augmentation:
     pixels: int
     flips: bool
 
-    def __call__(self, batch: tuple[Tensor, ...], generator: torch.Generator) -> tuple[Tensor, ...]:
+    def __call__(self, batch: Batch, generator: torch.Generator) -> Batch:
         """Augment the images (batch, height, width, channels), the first of the inputs; others stay."""
         images = batch[0]
         top, left = torch.randint(0, 2 * self.pixels + 1, (2, len(images), 1), generator=generator)
@@ -37,7 +39,7 @@ class ScaledCrops:
     area: float = 0.08
     shape: float = 3 / 4
 
-    def __call__(self, batch: tuple[Tensor, ...], generator: torch.Generator) -> tuple[Tensor, ...]:
+    def __call__(self, batch: Batch, generator: torch.Generator) -> Batch:
         """Augment the images (batch, height, width, channels), the first of the inputs; others stay."""
         images = batch[0]
         area, shape, across, down, mirror = torch.rand(5, len(images), generator=generator)

@@ -1,8 +1,6 @@
 """One plain training loop for networks, on whatever device, precision and number of processes there is."""
 
-import math
-from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 
@@ -10,24 +8,17 @@ import torch
 from accelerate import Accelerator
 from torch import Tensor, nn
 
-from undermargin.data.pixels import Pixels
 from undermargin.errors import TrainingError
 from undermargin.models.group import features, first
+from undermargin.training.augmentation import Augment
 from undermargin.training.engine import Budget, Logits, Observe, Rows
+from undermargin.training.inputs import Batch, Inputs, PlacedInputs
 from undermargin.training.objective import Objective, Step
-
-Input = Tensor | Pixels  # a row a sample; pixels on disk are read batch by batch
-Inputs = tuple[Input, ...]  # what a model takes
-Augment = Callable[[tuple[Tensor, ...], torch.Generator], tuple[Tensor, ...]]
 
 OPTIMIZER = "optimizer."  # prefix of the optimizer's tensors in a checkpoint
 MODEL = "model."
 OBJECTIVE = "objective."
 SCALER = "scaler."  # of the gradients, with fp16
-PREDICTED_TOGETHER = 1024  # samples, fewer if they are large
-PREDICTED_NUMBERS = 1 << 24
-DEVICE_SHARE = 0.25  # of its free memory, that all inputs together may take there
-BATCHES_AHEAD = 2  # that are read from disk while others are trained on
 
 
 @cache
@@ -59,7 +50,7 @@ class Training:
     ) -> None:
         self.accelerator = accelerator(precision)
         self.device = self.accelerator.device
-        self.inputs = tuple(_placed(values, self.device) for values in inputs)
+        self.inputs = PlacedInputs(inputs, self.device)
         self.labels = labels.to(self.device)
         self.rows = torch.arange(len(labels)) if rows is None else rows
         self.budget = budget
@@ -87,7 +78,9 @@ class Training:
             batches = self.objective.batches(order, self.budget.batch_size, epoch)
             batches = _without_remainder(batches, self.accelerator.num_processes)
             self.model.train()
-            for number, (indices, batch) in enumerate(self._loaded(batches)):
+            rank, num_processes = self.accelerator.process_index, self.accelerator.num_processes
+            shares = [batch[rank::num_processes] for batch in batches]  # this process's of every batch
+            for number, (indices, batch) in enumerate(self.inputs.batches(shares)):
                 share = (epoch + number / len(batches)) / self.budget.epochs
                 inputs = self.augment(batch, generator) if self.augment else batch
                 step = self._forward(indices, inputs, epoch, share, generator)
@@ -95,9 +88,7 @@ class Training:
                     observe(first(step.outputs), step.labels, step.indices)
                 self._update(step)
 
-    def _forward(
-        self, indices: Tensor, inputs: tuple[Tensor, ...], epoch: int, share: float, generator: torch.Generator
-    ) -> Step:
+    def _forward(self, indices: Tensor, inputs: Batch, epoch: int, share: float, generator: torch.Generator) -> Step:
         with self.accelerator.autocast():
             outputs = self.model(*inputs)
         return Step(
@@ -122,33 +113,12 @@ class Training:
             scaler.update()
 
     @torch.no_grad()
-    def _evaluated(self, inputs: tuple[Tensor, ...]) -> Tensor:
+    def _evaluated(self, inputs: Batch) -> Tensor:
         self.model.eval()
         with self.accelerator.autocast():
             outputs: Tensor = self.network(*inputs)
         self.model.train()
         return outputs.float()
-
-    def _loaded(self, batches: list[Tensor]) -> Iterator[tuple[Tensor, tuple[Tensor, ...]]]:
-        """This process's share of every batch, on the device; what is on disk is read ahead in a thread."""
-        shares = [batch[self.accelerator.process_index :: self.accelerator.num_processes] for batch in batches]
-        if all(isinstance(values, Tensor) for values in self.inputs):
-            yield from ((indices.to(self.device), self._take(indices)) for indices in shares)
-            return
-        with ThreadPoolExecutor(1) as thread:
-            waiting = [thread.submit(self._take, indices) for indices in shares[:BATCHES_AHEAD]]
-            for number, indices in enumerate(shares):
-                if number + BATCHES_AHEAD < len(shares):
-                    waiting.append(thread.submit(self._take, shares[number + BATCHES_AHEAD]))
-                yield indices.to(self.device), waiting.pop(0).result()
-
-    def _take(self, indices: Tensor) -> tuple[Tensor, ...]:
-        return tuple(
-            values.index_select(0, indices.to(values.device)).to(self.device)
-            if isinstance(values, Tensor)
-            else torch.from_numpy(values[indices.tolist()]).to(self.device)
-            for values in self.inputs
-        )
 
     def predict(self, rows: Rows) -> Logits:
         """Logits of these samples, whether they were trained on or not: (rows, outputs)."""
@@ -159,16 +129,12 @@ class Training:
         """What `predict` gives, of every network if there are several: (rows, networks, outputs); augmented as in
         training if there is a generator to draw from."""
         self.model.eval()
-        parts = (self._take(part) for part in torch.split(torch.from_numpy(rows), self._predicted_together()))
+        parts = self.inputs.pieces(torch.from_numpy(rows))
         if self.augment and generator:
             augment, drawn = self.augment, generator
             parts = (augment(part, drawn) for part in parts)
         with self.accelerator.autocast():
             return torch.cat([self.network(*part).float() for part in parts])
-
-    def _predicted_together(self) -> int:
-        numbers = sum(math.prod(values.shape[1:]) for values in self.inputs)
-        return max(1, min(PREDICTED_TOGETHER, PREDICTED_NUMBERS // max(numbers, 1)))
 
     def features(self, rows: Rows) -> Tensor:
         """What the last linear layer of the first network sees of these samples: (rows, numbers)."""
@@ -203,15 +169,6 @@ class Training:
             number, key = name.split(".", 1)
             state.setdefault(int(number), {})[key] = value
         self.optimizer.load_state_dict({**self.optimizer.state_dict(), "state": state})
-
-
-def _placed(values: Input, device: torch.device) -> Input:
-    """On the device if there is room; else batches are brought there."""
-    if not isinstance(values, Tensor):
-        return values
-    if device.type == "cuda" and values.nbytes > DEVICE_SHARE * torch.cuda.mem_get_info(device)[0]:
-        return values.pin_memory()
-    return values.to(device)
 
 
 def _named(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
