@@ -21,7 +21,9 @@ undermargin paper table-cifar-uniform --preset laptop     run what is missing, w
 undermargin paper all --preset paper --ray                everything, at the paper's size, on a cluster
 ```
 
-Figures need matplotlib: `pip install 'undermargin[paper]'`.
+Figures need matplotlib: `pip install 'undermargin[paper]'`. Results, tables and figures are in the folder that `--out`
+names. So is `work`, with the checkpoints of what is running and with photos that do not fit into memory, decoded
+(ImageNet at the paper's size: 262 GB); delete it when all is run.
 
 Three presets: `paper` has the authors' sizes and settings and needs a GPU; no result of it is stored here. `laptop` has
 the same procedure with a smaller network, fewer samples and fewer epochs; `smoke` takes a minute. **Every number below

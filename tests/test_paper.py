@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ from PIL import Image
 from undermargin.cli import app
 from undermargin.data.digits import load_digits
 from undermargin.data.official.record import OfficialSet
+from undermargin.data.pixels import Pixels
 from undermargin.errors import InputError, UndermarginError
 from undermargin.models.images import Centre
 from undermargin.paper import EXPERIMENTS, PRESETS, Results, Runner, Store, figures, reproduce, write
@@ -197,7 +199,45 @@ def test_of_a_set_with_more_classes_than_the_preset_has_every_so_manieth_is_take
 
 
 def test_a_photo_that_cannot_be_read_is_left_out_with_its_label_and_said_so(tmp_path, monkeypatch):
-    files = {f"{place}.png": _png(place) for place in range(60)} | {"7.png": b"no image"}
+    _sixty_photos(monkeypatch, unreadable=7)
+    found = prepare(OF_SIXTY, tmp_path, tmp_path)
+    left = [place for place in range(60) if place != 7]
+    assert found.indices.tolist() == left
+    assert (found.images[:, 0, 0, 0] == left + left).all()
+    assert found.true_labels.tolist() == found.labels[found.test_rows].tolist() == [place % 10 for place in left]
+    assert found.source["unreadable"] == "2 left out, first train/7.png: not an image"
+
+
+def test_photos_that_do_not_fit_into_memory_are_decoded_once_for_all_cells(tmp_path, monkeypatch):
+    monkeypatch.setattr("undermargin.data.samples.os.sysconf", lambda name: 0)
+    train, test = _sixty_photos(monkeypatch, unreadable=7)
+    first = prepare(OF_SIXTY, tmp_path, tmp_path / "photos")
+    again = prepare(replace(OF_SIXTY, recipe="aum"), tmp_path, tmp_path / "photos")
+    assert train.images.num_read == test.images.num_read == 60
+    assert isinstance(again.images, Pixels)
+    assert again.images[:].tolist() == first.images[:].tolist()
+    assert (again.indices.tolist(), again.source) == (first.indices.tolist(), first.source)
+    larger = prepare(OF_SIXTY.varied(image_size=16), tmp_path, tmp_path / "photos")
+    assert larger.images.shape == (118, 16, 16, 3)
+
+
+def test_photos_whose_decoding_was_killed_are_decoded_again(tmp_path, monkeypatch):
+    monkeypatch.setattr("undermargin.data.samples.os.sysconf", lambda name: 0)
+    _, test = _sixty_photos(monkeypatch)
+    with monkeypatch.context() as killing:
+        killing.setattr(test.images, "read", _killed)
+        with pytest.raises(KeyboardInterrupt):
+            prepare(OF_SIXTY, tmp_path, tmp_path / "photos")
+    found = prepare(OF_SIXTY, tmp_path, tmp_path / "photos")
+    assert found.images[:][:, 0, 0, 0].tolist() == [*range(60), *range(60)]
+
+
+OF_SIXTY = SMOKE.varied(num_train=60, num_test=60, image_size=8)
+
+
+def _sixty_photos(monkeypatch, unreadable=None):
+    """A training and a test set of sixty photos, each as grey as its place says."""
+    files = {f"{place}.png": b"no image" if place == unreadable else _png(place) for place in range(60)}
     train, test = (
         OfficialSet(
             _Files({f"{part}/{name}": data for name, data in files.items()}), np.arange(60) % 10, list("0123456789")
@@ -206,20 +246,20 @@ def test_a_photo_that_cannot_be_read_is_left_out_with_its_label_and_said_so(tmp_
     )
     monkeypatch.setattr("undermargin.paper.prepared.official_training_set", lambda study, root: train)
     monkeypatch.setattr("undermargin.paper.prepared._official_test_set", lambda study, root: test)
-    found = prepare(SMOKE.varied(num_train=60, num_test=60, image_size=8), tmp_path, tmp_path)
-    left = [place for place in range(60) if place != 7]
-    assert found.indices.tolist() == left
-    assert (found.images[:, 0, 0, 0] == left + left).all()
-    assert found.true_labels.tolist() == found.labels[found.test_rows].tolist() == [place % 10 for place in left]
-    assert found.source["unreadable"] == "2 left out, first train/7.png: not an image"
+    return train, test
 
 
 class _Files:
     def __init__(self, files):
-        self.ids, self.contents = list(files), list(files.values())
+        self.ids, self.contents, self.num_read = list(files), list(files.values()), 0
 
     def read(self, index):
+        self.num_read += 1
         return self.contents[index]
+
+
+def _killed(index):
+    raise KeyboardInterrupt
 
 
 def _png(grey):

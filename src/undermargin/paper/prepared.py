@@ -16,10 +16,10 @@ from undermargin.data import official
 from undermargin.data.digits import load_digits
 from undermargin.data.official.record import Joined, OfficialSet
 from undermargin.data.pixels import Pixels
-from undermargin.data.samples import Reading
 from undermargin.errors import InputError
 from undermargin.models.images import PHOTOS, SPREADS, Centre, Spread, Standardised
 from undermargin.models.networks import NETWORKS
+from undermargin.paper import photos
 from undermargin.paper.cell import Cell
 from undermargin.paper.study import Study
 from undermargin.recipes import RECIPES, Known, Lesson
@@ -56,7 +56,7 @@ class Prepared:
 
 
 def prepare(cell: Cell, root: Path, folder: Path) -> Prepared:
-    """Draw the cell's samples and flip labels, both by its seed; large photos are decoded into a file in `folder`."""
+    """Draw the cell's samples and flip labels, both by its seed; many photos are decoded into files below `folder`."""
     study = cell.study
     train, test = official_training_set(study, root), _official_test_set(study, root)
     if study.num_train is not None and len(train) < study.num_train:
@@ -66,9 +66,8 @@ def prepare(cell: Cell, root: Path, folder: Path) -> Prepared:
     # the test samples do not depend on the seed, so that seeds differ by training alone
     tested = np.sort(np.random.default_rng(0).permutation(len(test))[: study.num_test])
     both = _joined(train.subset(indices), test.subset(tested))
-    spill = folder / "pixels"
-    samples = both.samples(Reading(image_size=study.image_size, spill=spill))
-    unreadable = dict(samples.skipped)  # left out, with their labels
+    images, skipped = photos.read(both, study.image_size, folder)
+    unreadable = dict(skipped)  # left out, with their labels
     is_read = np.array([name not in unreadable for name in both.ids])
     indices, tested = indices[is_read[: len(indices)]], tested[is_read[len(indices) :]]
     true_labels, num_classes = train.labels[indices], len(train.class_names)
@@ -76,9 +75,9 @@ def prepare(cell: Cell, root: Path, folder: Path) -> Prepared:
     noisy = true_labels if flip is None else flip(true_labels, cell.rate, num_classes, seed=cell.seed)
     labels = np.concatenate([noisy, test.labels[tested]])
     source = {"format": train.found.get("format", study.data), "fingerprint": fingerprint(train)}
-    if samples.skipped:
-        source["unreadable"] = f"{len(samples.skipped)} left out, first {': '.join(samples.skipped[0])}"
-    return Prepared(samples.inputs, labels, true_labels, indices, train.class_names, source)
+    if skipped:
+        source["unreadable"] = f"{len(skipped)} left out, first {': '.join(skipped[0])}"
+    return Prepared(images, labels, true_labels, indices, train.class_names, source)
 
 
 def fingerprint(train: OfficialSet) -> str:
@@ -181,4 +180,5 @@ def _joined(train: OfficialSet, test: OfficialSet) -> OfficialSet:
     labels = np.concatenate([train.labels, test.labels])
     if isinstance(train.images, np.ndarray) and isinstance(test.images, np.ndarray):
         return OfficialSet(np.concatenate([train.images, test.images]), labels, train.class_names)
-    return OfficialSet(Joined(train.images, test.images), labels, train.class_names)  # type: ignore[arg-type]
+    images = Joined(train.images, test.images)  # type: ignore[arg-type]
+    return OfficialSet(images, labels, train.class_names, found=train.found)

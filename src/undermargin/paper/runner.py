@@ -114,7 +114,7 @@ def run_cell(cell: Cell, store: Store, root: Path) -> Done:
     code, started = commit(), time.perf_counter()
     place = Place(own=store.work(cell) / cell.key, folds=store.work(cell))
     place.own.mkdir(parents=True, exist_ok=True)
-    prepared = prepare(cell, root, place.own)
+    prepared = prepare(cell, root, store.photos)
     try:
         outcome = KINDS[cell.kind](cell, prepared, place)
     except DivergedError as error:

@@ -26,6 +26,11 @@ class Store:
         """Where a running cell keeps its checkpoints; cells with the same folds share them."""
         return self.folder / "work" / cell.folds_key
 
+    @property
+    def photos(self) -> Path:
+        """Where photos that do not fit into memory are kept as pixels, for all cells that read them."""
+        return self.folder / "work" / "photos"
+
     def results(self) -> dict[str, dict[str, Any]]:
         """Every finished cell's numbers, by its key."""
         if not self.path.is_file():

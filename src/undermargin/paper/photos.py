@@ -1,0 +1,35 @@
+"""Photos as pixels; those too many for memory are decoded once, for all cells that read the same ones."""
+
+import hashlib
+import json
+from pathlib import Path
+
+import numpy as np
+
+from undermargin.data.official.record import OfficialSet
+from undermargin.data.pixels import Bytes, Pixels, Skipped
+from undermargin.data.samples import Reading
+from undermargin.files import only_one, replacing
+
+
+def read(photos: OfficialSet, size: int | None, folder: Path) -> tuple[Bytes | Pixels, Skipped]:
+    """Pixels in memory or in a file below `folder`, and who could not be read."""
+    if isinstance(photos.images, np.ndarray):
+        return photos.samples(Reading(image_size=size)).inputs, []
+    place = folder / _digest(photos, size)
+    place.mkdir(parents=True, exist_ok=True)
+    about, pixels = place / "about.json", place / "pixels"
+    with only_one(place / "lock"):  # a cell beside this one would decode the same
+        if about.is_file():  # written last: then the pixels are whole
+            found = json.loads(about.read_text())
+            return Pixels(pixels, tuple(found["shape"])), [(name, why) for name, why in found["skipped"]]
+        samples = photos.samples(Reading(image_size=size, spill=pixels))
+        if isinstance(samples.inputs, Pixels):
+            with replacing(about) as partial:
+                partial.write_text(json.dumps({"shape": samples.inputs.shape, "skipped": samples.skipped}))
+    return samples.inputs, samples.skipped
+
+
+def _digest(photos: OfficialSet, size: int | None) -> str:
+    words = "\n".join([photos.found.get("path", ""), str(size), *photos.ids])
+    return hashlib.sha256(words.encode()).hexdigest()[:16]
