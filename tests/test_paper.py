@@ -128,6 +128,14 @@ def test_a_cell_is_named_by_everything_its_result_depends_on():
     assert SMOKE.varied(epochs=3).study.budget.epochs == 3
 
 
+@pytest.mark.parametrize("preset", PRESETS)
+def test_the_percentile_of_the_procedure_is_the_recipe_as_the_tables_have_it(preset):
+    cells = EXPERIMENTS["figure-percentiles"].cells(preset)
+    plain = [cell for cell in cells if not cell.vary]
+    assert [(cell.recipe, cell.noise) for cell in plain] == [("aum", "uniform"), ("aum", "none")]
+    assert 99 not in {cell.option("percentile") for cell in cells}
+
+
 def test_cells_share_folds_where_these_are_trained_alike():
     aum = Cell("fit", "smoke", "mnist", "uniform", 0.4)
     assert aum.folds_key == Cell("identification", "smoke", "mnist", "uniform", 0.4).folds_key
@@ -277,6 +285,17 @@ def test_a_figure_is_not_drawn_from_another_version_of_the_data(tmp_path, monkey
     other = OfficialSet(digits.train_images[::-1], digits.train_labels[::-1], list("0123456789"))
     monkeypatch.setattr("undermargin.paper.prepared.official_training_set", lambda study, root: other)
     assert EXPERIMENTS["figure-lowest"].figures(results) == {}
+
+
+def test_names_below_neighbouring_images_do_not_touch():
+    pytest.importorskip("matplotlib")
+    names = ["academic gown, academic robe, judge's robe", "Christmas stocking", "8"]
+    figure = figures.grid([np.zeros((8, 8, 3), np.uint8)] * 3, names, "three", columns=3)
+    figure.draw_without_rendering()
+    first, second, third = (axis.texts[0].get_window_extent() for axis in figure.axes)
+    assert first.x1 < second.x0
+    assert second.x1 < third.x0
+    assert figure.axes[2].texts[0].get_text() == "8"
 
 
 def test_the_cost_of_two_folds_is_that_of_as_many_epochs_as_they_have(tmp_path, monkeypatch):

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 BLUE, ORANGE, GREY, GREEN, RED = "#3b6fb6", "#e8833a", "#777777", "#4a9d5b", "#c8443c"
 THUMBNAIL = 96  # pixels
+NAME_WIDTH = 16  # letters below a thumbnail
 COLOURS = (BLUE, RED, ORANGE, GREEN, "#8661a8", GREY)
 
 
@@ -122,14 +124,15 @@ def curves(
     up: str,
     marked: float | None = None,
 ) -> "Figure":
-    """Plain lines through points; a dotted line where the method itself would cut."""
+    """Plain lines through points, all in percent; a dotted line where the method itself would cut."""
     figure, (axis,) = new(1, title, width=5)
     for colour, (name, points) in zip((RED, GREY), lines.items(), strict=False):
         if points:
             axis.plot(*zip(*points, strict=True), color=colour, marker="o", markersize=4, label=name)
     if marked is not None:
         axis.axvline(marked, color="black", linestyle=":", linewidth=1, label="what AUM removes")
-    axis.set(xlabel=across, ylabel=up)
+    axis.tick_params(labelsize=8)
+    axis.set(xlabel=across, ylabel=up, xticks=sorted({x for points in lines.values() for x, _ in points}))
     axis.legend(frameon=False, fontsize=8)
     return figure
 
@@ -146,7 +149,8 @@ def grid(images: Sequence[np.ndarray], names: Sequence[str], title: str, columns
         axis.axis("off")
     for axis, image, name in zip(figure.axes, images, names, strict=False):
         axis.imshow(image.squeeze(), cmap="gray" if image.shape[-1] == 1 else None, interpolation="nearest")
-        axis.set_title(name, fontsize=7, y=-0.22)
+        below = "\n".join(wrap(name, NAME_WIDTH, max_lines=2, placeholder="…"))
+        axis.text(0.5, -0.04, below, fontsize=7, ha="center", va="top", transform=axis.transAxes)
     figure.suptitle(title, fontsize=10)
     return figure
 

@@ -1,5 +1,6 @@
 """Precision and recall of the identifiers; histograms of AUM; who is found most suspicious."""
 
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -14,6 +15,7 @@ from undermargin.paper.study import STUDIES, Preset, study
 from undermargin.paper.tables import Table, percent
 
 MEASURES = ("precision", "recall", "mcc", "average_precision", "flagged_share")
+WORDNET_ID = re.compile(r"^n\d{8} ")  # part of a class's name in ImageNet's family; nothing to look at
 
 
 def _sets(preset: Preset) -> tuple[str, ...]:
@@ -141,7 +143,7 @@ def _lowest(results: Results) -> Figures:
             if fingerprint(train) != results.source(cell).get("fingerprint"):
                 continue  # places in another version of the data set are those of other images
             lowest = train.subset(np.array(numbers["lowest"]))
-            names = [lowest.class_names[label] for label in lowest.labels]
+            names = [WORDNET_ID.sub("", lowest.class_names[label]) for label in lowest.labels]
             made[f"lowest-{cell.data}"] = figures.grid(
                 figures.decoded(lowest), names, caption(f"{cell.data}: lowest AUM", results)
             )
