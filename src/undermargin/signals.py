@@ -47,7 +47,10 @@ class Batch:
     @cached_property
     def weights(self) -> Tensor:
         """What a softmax of the other classes would divide by their sum; the strongest one has 1: (batch, classes)."""
-        return (self.others - self.strongest).mul_(LOG2_E).exp2_()  # exp itself is much slower on a CPU
+        strongest = self.strongest
+        # in their place, since new memory costs more than the arithmetic; who asks for the others again has them copied
+        others = self.__dict__.pop("others")
+        return others.sub_(strongest).mul_(LOG2_E).exp2_()  # exp itself is much slower on a CPU
 
     def statistics(self, *, with_softmax: bool) -> "Statistics":
         """The margin; with softmax also the largest share of the other classes among themselves, and their length."""
