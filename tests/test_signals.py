@@ -36,6 +36,14 @@ def test_hand_worked_probabilities():
     assert probabilities[0].tolist() == pytest.approx([0.25, 0, 0.5])
 
 
+def test_a_softmax_in_the_others_place_leaves_given_logits_and_later_askers_alone():
+    logits = torch.tensor([[1.0, 5.0, 3.0]])
+    batch = Batch(logits, torch.tensor([[1]]))
+    batch.statistics(with_softmax=True)
+    assert logits.tolist() == [[1.0, 5.0, 3.0]]
+    assert batch.others.tolist() == [[1.0, -np.inf, 3.0]]
+
+
 @pytest.mark.parametrize("name", SIGNALS)
 def test_every_signal_equals_a_loop_over_single_samples(name):
     logits, labels = torch.randn(20, 7) * 5, torch.randint(0, 7, (20, 1))

@@ -47,9 +47,9 @@ class Batch:
     @cached_property
     def weights(self) -> Tensor:
         """What a softmax of the other classes would divide by their sum; the strongest one has 1: (batch, classes)."""
-        strongest = self.strongest
-        # in their place, since new memory costs more than the arithmetic; who asks for the others again has them copied
-        others = self.__dict__.pop("others")
+        strongest, others = self.strongest, self.others
+        # in the others' place, since new memory costs more than the arithmetic; who asks for them again has a new copy
+        del self.others
         return others.sub_(strongest).mul_(LOG2_E).exp2_()  # exp itself is much slower on a CPU
 
     def statistics(self, *, with_softmax: bool) -> "Statistics":

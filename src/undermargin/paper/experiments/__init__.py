@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from undermargin.paper.experiment import Experiment
-from undermargin.paper.experiments import ablations, dynamics, errors, identification
+from undermargin.paper.experiments import ablations, dynamics, errors, identification, removal
 
 EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
     {
@@ -20,8 +20,8 @@ EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
         "figure-lowest": identification.LOWEST,
         "figure-trajectories": dynamics.TRAJECTORIES,
         "figure-margins": dynamics.MARGINS,
-        "figure-removal": ablations.REMOVAL,
-        "figure-percentiles": ablations.PERCENTILE,
+        "figure-removal": removal.REMOVAL,
+        "figure-percentiles": removal.PERCENTILE,
         "table-augmentation": ablations.AUGMENTATION,
         "table-architectures": ablations.ARCHITECTURE,
         "table-batch-size": ablations.BATCH_SIZE,
