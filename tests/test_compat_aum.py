@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from undermargin.compat import aum as ours
-from undermargin.errors import InputError
+from undermargin.errors import InputError, UndermarginWarning
 
 
 def read(path):
@@ -128,8 +128,25 @@ def test_targets_in_a_column_and_ids_as_a_list_of_tensors_work():
 def test_a_sample_without_a_finite_measurement_comes_last_without_a_number(tmp_path):
     calculator = ours.AUMCalculator(str(tmp_path))
     calculator.update(torch.tensor([[torch.nan, 1.0], [1.0, 2.0]]), torch.tensor([0, 0]), ["a", "b"])
-    calculator.finalize()
+    with pytest.warns(UndermarginWarning, match="did not count: non-finite logits: 1"):
+        calculator.finalize()
     assert (tmp_path / "aum_values.csv").read_text() == "sample_id,aum\nb,-1.0\na,\n"
+
+
+def test_a_target_without_a_logit_is_said(tmp_path):
+    calculator = ours.AUMCalculator(str(tmp_path))
+    records = calculator.update(torch.randn(2, 3), torch.tensor([5, 1]), [0, 1])
+    with pytest.raises(InputError, match=r"targets run from 1 to 5, expected 0\.\.2"):
+        records[0]
+    with pytest.warns(UndermarginWarning, match="label too large: 1"):
+        calculator.finalize()
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_the_first_records_margin_is_its_aum_in_half_precision_too(dtype, rng):
+    logits = torch.tensor(rng.normal(size=(8, 5)) * 3).to(dtype)
+    records = ours.AUMCalculator(None).update(logits, torch.arange(8) % 5, list(range(8)))
+    assert [record.margin for record in records.values()] == [record.aum for record in records.values()]
 
 
 def test_the_file_is_sorted_by_aum_from_high_to_low(rng, tmp_path):

@@ -111,6 +111,17 @@ def test_what_a_cutoff_needs_and_a_run_lacks_is_an_error_that_names_the_way_out(
         find(CUTOFFS["paper"], run([np.nan, 2], threshold=[0]))
 
 
+@pytest.mark.parametrize("number", [1, 1.0, np.float32(1), np.int64(1)])
+def test_any_plain_number_is_a_cutoff_and_a_truth_value_is_none(number):
+    assert identify(Run([0.0, 2.0]), number).is_flagged.tolist() == [True, False]
+    with pytest.raises(IdentifyError, match="cutoff is True"):
+        choose(True)
+
+
+def test_two_samples_are_too_few_for_two_betas_and_nobody_is_flagged():
+    assert not identify(Run([0.0, 1.0]), "beta").is_flagged.any()
+
+
 def test_cutoffs_are_chosen_by_name_number_or_as_they_are():
     assert choose("beta") is CUTOFFS["beta"]
     assert choose(1.5).find(Run(np.zeros(2))) == 1.5

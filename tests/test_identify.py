@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from undermargin import Procedure, Run, identify
+from undermargin import Run, identify
 from undermargin.errors import IdentifyError
 
 
@@ -60,12 +60,10 @@ def test_another_percentile_and_a_number_of_ones_own(run):
     assert identify(wide, 149.5).is_flagged.sum() == 50
 
 
-def test_a_procedure_brings_its_own_rule(run):
+def test_the_paper_flags_at_its_cutoff_and_the_authors_code_below_it_only(run):
     tied = run([1.0, 1.0], threshold=[1])
-    assert identify(tied, procedure=Procedure.paper)[0] == "flagged"
-    assert identify(tied, procedure=Procedure.reference)[0] == "kept"
-    median = run(np.arange(200.0), threshold=range(100))
-    assert identify(median, procedure=Procedure(percentile=50)).summary()["cutoff"]["values"] == [49.0]
+    assert identify(tied, "paper")[0] == "flagged"
+    assert identify(tied, "reference")[0] == "kept"
 
 
 @pytest.mark.parametrize(
@@ -89,6 +87,13 @@ def test_many_runs_are_counted(run):
     assert verdicts[0] == "flagged"
 
 
+def test_what_only_a_later_run_knows_is_known(run):
+    scores = np.array([0.0, 1.0, 2.0])
+    known = Run(scores, labels=[0, 1, 1], ids=["a", "b", "c"], class_names=["x", "y"])
+    verdicts = identify([Run(scores), known], 0.5)
+    assert (verdicts.labels.tolist(), verdicts.ids, verdicts.class_names) == ([0, 1, 1], ["a", "b", "c"], ["x", "y"])
+
+
 def test_a_cutoff_a_class_judges_each_sample_by_its_own(rng):
     labels = np.repeat([0, 1], 1000)
     scores = np.concatenate([rng.normal(-3, 1, 300), rng.normal(3, 1, 700)] * 2) + labels * 20
@@ -108,12 +113,10 @@ def test_suggestions_are_the_strongest_rival_where_flagged_and_the_label_elsewhe
     verdicts = identify(run)
     assert verdicts.suggested_labels.tolist()[:3] == [1, 1, -1]  # the last is flagged, and nobody ever beat it
     assert verdicts.suggestion_confidence.tolist()[:3] == pytest.approx([0.9, 0.9, 0.0])
-    assert verdicts.to_pandas().set_index("index")["suggested_label"].isna().sort_index().tolist() == [
-        False,
-        False,
-        True,
-        False,
-    ]
+    assert verdicts.suggested_labels[3] == -1
+    assert np.isnan(verdicts.suggestion_confidence[3])  # judged by nobody
+    without = verdicts.to_pandas().set_index("index")["suggested_label"].isna().sort_index()
+    assert without.tolist() == [False, False, True, True]
     confusion = {"label": "ant", "suggested_label": "bee", "num_samples": 1}
     assert verdicts.summary()["confusions"] == [confusion]
 

@@ -72,6 +72,15 @@ def test_exact_counts_lie_within_one_of_the_expected(seed, weights):
     assert (np.abs(counts - row * 97) < 1).all()
 
 
+@given(st.integers(1, 40), st.floats(0, 1), st.integers(2, 12), st.booleans())
+def test_exact_noise_flips_the_nearest_whole_number_of_every_class(size, rate, num_classes, include_true):
+    labels = np.repeat(np.arange(num_classes), size)
+    noisy = noise.uniform(labels, rate, num_classes, seed=0, include_true=include_true, is_exact=True)
+    expected = size * rate * ((num_classes - 1) / num_classes if include_true else 1)
+    flips = np.bincount(labels[noisy != labels], minlength=num_classes)
+    assert (np.abs(flips - expected) <= 0.5 + 1e-9).all()
+
+
 def test_labels_from_a_file(tmp_path):
     np.savetxt(tmp_path / "human.txt", [1, 0, 1], fmt="%d")
     np.save(tmp_path / "human.npy", np.array([1, 0, 1]))
@@ -92,6 +101,7 @@ def test_labels_from_a_file(tmp_path):
         (lambda path: noise.pairs([0, 1], 0.5, {0: 5}, 2, seed=0), "names class 5"),
         (lambda path: noise.pairs([0, 1], 0.5, {0: -1}, 2, seed=0), "names class -1"),
         (lambda path: noise.transition([0, 1], [[1, 0]], seed=0), "expected a square one"),
+        (lambda path: noise.transition([0, 1], 1.0, seed=0), r"shape \(\), expected a square one"),
         (lambda path: noise.from_file(path / "missing.txt", [0], 2), "cannot be read as labels"),
         (lambda path: noise.from_file(path / "short.txt", [0, 0], 2), "1 labels for 2 samples"),
     ],

@@ -1,7 +1,12 @@
-import numpy as np
-import pytest
+import os
+from pathlib import Path
 
-from undermargin import Run
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from undermargin import Run, identify
 from undermargin.errors import InputError
 
 
@@ -37,6 +42,32 @@ def test_every_field_survives_its_file(tmp_path):
 
 
 @pytest.mark.parametrize(
+    "ids", [[3, 2], np.array([3, 2]), torch.tensor([3, 2]), pd.Series([3, 2], index=[1, 0]), (Path("3"), Path("2"))]
+)
+def test_ids_are_text_by_position_whatever_holds_them(ids, tmp_path):
+    run = Run(scores=[1.0, 2.0], ids=ids)
+    assert run.ids == ["3", "2"]
+    run.save(tmp_path / "run.parquet")
+    assert identify([Run.load(tmp_path / "run.parquet"), run], "gaussian").ids == ["3", "2"]
+
+
+def test_a_file_name_in_no_known_encoding_can_be_written(tmp_path):
+    run = Run(scores=[1.0], ids=[os.fsdecode(b"caf\xe9.png")])
+    assert run.ids == ["caf\\xe9.png"]
+    run.save(tmp_path / "run.parquet")
+    assert Run.load(tmp_path / "run.parquet").ids == run.ids
+
+
+def test_small_types_of_labels_do_not_overflow():
+    labels = np.arange(20, dtype=np.uint8)
+    rivals = (labels + 1) % 20
+    run = Run(np.zeros(20), labels=labels, suggested_labels=rivals, suggestion_confidence=np.ones(20))
+    found = identify(run, 0.5).summary()["confusions"]
+    pairs = {(int(row["label"]), int(row["suggested_label"])) for row in found}
+    assert pairs == {(label, (label + 1) % 20) for label in range(20)}
+
+
+@pytest.mark.parametrize(
     ("fields", "message"),
     [
         ({"scores": [[1.0]]}, r"shape \(1, 1\)"),
@@ -48,6 +79,7 @@ def test_every_field_survives_its_file(tmp_path):
         ({"scores": [1.0], "suggested_labels": [2], "class_names": ["a"]}, "suggested_labels hold 2"),
         ({"scores": [1.0, 2.0, 3.0], "is_threshold": [0, 1, 2]}, "expected True or False"),
         ({"scores": [np.inf]}, "1 scores are infinite"),
+        ({"scores": [1.0, 2.0], "labels": [0, 2], "class_names": ["x", "y", "x"]}, "holds 'x' more than once"),
     ],
 )
 def test_fields_that_do_not_fit_are_errors(fields, message):

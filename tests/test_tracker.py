@@ -62,7 +62,7 @@ def test_names_and_numbers_can_stand_for_positions(ids):
     tracker = Tracker(5, ids=ids)
     tracker.update(LOGITS, LABELS, [ids[4], ids[1]])
     assert tracker.scores()[[4, 1]].tolist() == [2.0, -1.0]
-    assert tracker.run().ids == list(ids)
+    assert tracker.run().ids == [str(one) for one in ids]
 
 
 def test_an_unknown_name_is_an_error_that_names_it():
@@ -76,6 +76,12 @@ def test_an_unknown_number_is_lost_and_reported():
     tracker.update(LOGITS, LABELS, [10, 30])
     with pytest.warns(UndermarginWarning, match="index out of range: 1 observation"):
         assert tracker.scores().tolist()[0] == 2.0
+
+
+def test_numbers_too_large_for_a_tensor_are_names():
+    tracker = Tracker(2, ids=[2**63 + 5, 1])
+    tracker.update(LOGITS, LABELS, [1, 2**63 + 5])
+    assert tracker.scores().tolist() == [-1.0, 2.0]
 
 
 def test_ids_must_be_unique_and_as_many_as_the_samples():
@@ -104,6 +110,39 @@ def test_a_batch_of_one_and_an_empty_batch():
     tracker.update(torch.zeros(0, 3), torch.zeros(0, dtype=torch.long), [])
     tracker.update(torch.tensor([[1.0, 0.0, 0.0]]), torch.tensor([0]), torch.tensor([1]))
     np.testing.assert_array_equal(tracker.scores(), [np.nan, 1.0])
+
+
+def test_labels_of_a_batch_of_one_may_have_lost_their_axis():
+    labels = folds([0, 1, 2, 0, 1, 2, 0, 1], num_classes=3)[0].assigned_labels
+    index = torch.tensor([5])
+    tracker = Tracker(8)
+    tracker.update(torch.tensor([[1.0, 0.0, 4.0, 0.0]]), labels[index], index)  # NumPy takes it for a plain number
+    assert tracker.scores()[5] == 3.0
+
+
+def test_nothing_at_all_may_come_as_lists():
+    tracker = Tracker(5)
+    tracker.update(torch.empty(0, 3), [], [])
+    assert np.isnan(tracker.scores()).all()
+
+
+def test_reversed_and_read_only_arrays_are_taken():
+    logits, labels = LOGITS.numpy()[::-1], LABELS.numpy()[::-1]
+    indices = np.array([1, 4])
+    for values in (logits, labels, indices):
+        values.setflags(write=False)
+    tracker = Tracker(5)
+    tracker.update(logits, labels, indices)
+    assert tracker.scores()[[1, 4]].tolist() == [-1.0, 2.0]
+
+
+def test_sizes_may_be_numpys_numbers(tmp_path):
+    labels = np.arange(8) % 3
+    fold = folds(labels, labels.max() + 1)[0]
+    tracker = Tracker(np.int64(8), suggest=fold.num_classes, skip_epochs=np.int64(0), until_epoch=np.int64(2))
+    tracker.update(torch.randn(2, 4), [0, 1], [0, 1])
+    tracker.save(tmp_path / "tracker.safetensors")
+    assert Tracker.load(tmp_path / "tracker.safetensors").suggest == 3
 
 
 def test_a_sample_twice_in_one_batch_is_averaged():
@@ -250,6 +289,23 @@ def test_probabilities_instead_of_logits_are_noticed():
         tracker.scores()
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_probabilities_are_noticed_in_half_precision_too(dtype):
+    tracker = Tracker(64)
+    tracker.update(torch.randn(64, 10).softmax(1).to(dtype), torch.zeros(64, dtype=torch.long), torch.arange(64))
+    with pytest.warns(UndermarginWarning, match="are probabilities") as warned:
+        tracker.scores()
+    assert warned[0].filename == __file__  # it names the caller's line
+
+
+def test_what_single_precision_cannot_hold_is_not_finite():
+    tracker = Tracker(2)
+    tracker.update(torch.tensor([[1e39, 0.0], [3.0, 1.0]], dtype=torch.float64), [0, 0], [0, 1])
+    with pytest.warns(UndermarginWarning, match="non-finite logits: 1 observations"):
+        assert tracker.scores().tolist()[1] == 2.0
+    assert tracker.lost == {"non-finite logits": 1}
+
+
 def test_a_sigmoid_instead_of_one_logit_is_noticed():
     tracker = Tracker(16)
     tracker.update(torch.rand(16) * 0.9 + 0.05, torch.zeros(16).long(), torch.arange(16))
@@ -316,6 +372,7 @@ def test_bounds_that_leave_no_epoch_are_refused(bounds):
         (torch.rand(2, 3, 4, 4), LABELS, INDICES, r"shape \(2, 3, 4, 4\), expected \(batch, classes\)"),
         (LOGITS, LABELS, ["a", "b"], "ids=names"),
         (LOGITS, LABELS, torch.rand(2), "whole numbers"),
+        (LOGITS, 0, INDICES, r"labels have shape \(\)"),
     ],
 )
 def test_wrong_shapes_and_types_are_errors_that_say_what_to_do(logits, labels, indices, message):
@@ -367,6 +424,24 @@ def test_the_extra_label_is_never_suggested_nor_does_it_hide_a_class_that_beats_
     assert tracker.suggestions()[0].tolist() == [1, -1]
 
 
+def test_an_epoch_that_is_not_averaged_suggests_nothing(tmp_path):
+    tracker = Tracker(2, skip_epochs=1, suggest=3, trajectories=Trajectories(tmp_path))
+    tracker.update([[0.0, 4.0, 1.0]], [0], [0])  # class 1 beats the label, but only here
+    tracker.end_epoch()
+    tracker.update([[0.0, 4.0, 1.0]], [0], [1])
+    tracker.end_epoch()
+    assert tracker.suggestions()[0].tolist() == [-1, 1]
+
+
+def test_of_two_trackers_that_share_an_epoch_the_later_knows_who_won_last():
+    first, second = Tracker(1, suggest=2), Tracker(1, suggest=2)
+    first.update([[0.0, 4.0]], [0], [0])
+    second.update([[4.0, 0.0]], [0], [0])
+    first.merge(second)
+    first.end_epoch()
+    assert first.suggestions()[0].tolist() == [-1]
+
+
 def test_suggestions_need_epochs_and_a_number_of_classes():
     tracker = Tracker(1, suggest=2)
     tracker.update([[0.0, 1.0]], [0], [0])
@@ -415,52 +490,6 @@ def test_a_score_without_a_suspicious_direction_cannot_be_judged():
     tracker.end_epoch()
     with pytest.raises(InputError, match="variability has no suspicious direction"):
         tracker.run(score="variability")
-
-
-def test_trajectories_hold_every_epochs_margins_and_the_chosen_samples_logits(tmp_path):
-    tracker = Tracker(3, trajectories=Trajectories(tmp_path / "t", logits_of=[2, 0]))
-    for scale in (1.0, 2.0):
-        tracker.update(torch.tensor([[3.0, 1.0], [0.0, 4.0]]) * scale, [0, 0], [0, 2])
-        tracker.end_epoch()
-    recorded = Trajectories.open(tmp_path / "t")
-    np.testing.assert_array_equal(recorded.of([0, 1, 2]), [[2, np.nan, -4], [4, np.nan, -8]])
-    np.testing.assert_array_equal(recorded.logits(), [[[0, 4], [3, 1]], [[0, 8], [6, 2]]])
-    assert recorded.signals == ["margin"]
-
-
-def test_epochs_that_are_not_averaged_are_recorded_all_the_same(tmp_path):
-    tracker = Tracker(1, skip_epochs=1, until_epoch=2, trajectories=Trajectories(tmp_path / "t"))
-    for margin in (5.0, 1.0, 7.0):
-        tracker.update([[margin, 0.0]], [0], [0])
-        tracker.end_epoch()
-    assert tracker.scores().tolist() == [1.0]
-    assert Trajectories.open(tmp_path / "t").of([0]).ravel().tolist() == [5.0, 1.0, 7.0]
-
-
-def test_a_second_training_in_the_same_folder_leaves_nothing_of_the_first(tmp_path):
-    for margins in ((5.0, 6.0, 7.0), (1.0, 2.0)):
-        tracker = Tracker(1, trajectories=Trajectories(tmp_path / "t"))
-        for margin in margins:
-            tracker.update([[margin, 0.0]], [0], [0])
-            tracker.end_epoch()
-    assert Trajectories.open(tmp_path / "t").of([0]).ravel().tolist() == [1.0, 2.0]
-
-
-def test_logits_of_a_sample_that_does_not_exist_are_refused(tmp_path):
-    with pytest.raises(InputError, match=r"names sample 5, expected 0\.\.1"):
-        Tracker(2, trajectories=Trajectories(tmp_path, logits_of=[5]))
-
-
-def test_what_was_not_recorded_is_an_error(tmp_path):
-    with pytest.raises(InputError, match="holds no trajectories"):
-        Trajectories.open(tmp_path)
-    tracker = Tracker(1, trajectories=Trajectories(tmp_path / "t"))
-    tracker.update([[1.0, 0.0]], [0], [0])
-    tracker.end_epoch()
-    with pytest.raises(InputError, match="there is margin"):
-        Trajectories.open(tmp_path / "t").of([0], "loss")
-    with pytest.raises(InputError, match="logits_of="):
-        Trajectories.open(tmp_path / "t").logits()
 
 
 def feed(tracker, stream):

@@ -3,6 +3,7 @@ import json
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 import torch
 from hypothesis import given, settings
@@ -149,6 +150,11 @@ def test_frames_and_arrays_keep_their_type(verdicts):
     assert list(verdicts.clean(torch.arange(5))) == [0, 2, 3, 4]
 
 
+def test_an_arrow_table_loses_rows_and_not_columns(verdicts):
+    table = pa.table({"x": range(5), "y": range(5)})
+    assert verdicts.clean(table)["x"].to_pylist() == [0, 2, 3, 4]
+
+
 def test_a_subset_of_one_verdict(verdicts):
     assert list(verdicts.subset(range(5), "flagged")) == [1]
     assert list(verdicts.subset(range(5), "kept")) == [0, 3]
@@ -191,6 +197,25 @@ def test_missing_and_repeated_rows_are_refused(verdicts, tmp_path):
     verdicts.to_pandas().iloc[1:].to_csv(tmp_path / "short.csv", index=False)
     with pytest.raises(InputError, match="rows are missing or repeated"):
         Verdicts.load(tmp_path / "short.csv")
+
+
+def test_a_verdict_that_is_none_is_refused(verdicts, tmp_path):
+    frame = verdicts.to_pandas().replace({"verdict": {"kept": "keep"}})
+    frame.to_csv(tmp_path / "v.csv", index=False)
+    with pytest.raises(InputError, match="2 verdicts are none, first 'keep'; expected flagged, kept, unjudged"):
+        Verdicts.load(tmp_path / "v.csv")
+
+
+def test_a_table_without_what_verdicts_are_ordered_by_is_refused(verdicts, tmp_path):
+    verdicts.to_pandas()[COLUMNS].to_csv(tmp_path / "v.csv", index=False)
+    with pytest.raises(InputError, match="lacks the columns score_minus_cutoff, judged_by"):
+        Verdicts.load(tmp_path / "v.csv")
+
+
+def test_many_ids_of_several_lines_survive_a_csv(tmp_path):
+    ids = [f"text {number}\nsecond line\nthird" for number in range(60_000)]  # more than is read at once
+    identify(Run(scores=np.arange(60_000.0), ids=ids), 9.5).save(tmp_path / "v.csv")
+    assert Verdicts.load(tmp_path / "v.csv").ids == ids
 
 
 def test_another_ending_is_refused(verdicts, tmp_path):

@@ -1,5 +1,6 @@
 import datasets
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
@@ -77,6 +78,11 @@ def test_batches_are_fetched_as_batches_where_the_data_set_can():
 def test_the_label_may_be_called_or_placed_otherwise():
     assert RelabeledDataset([{"x": 1, "fine": 0}], [9], label="fine")[0] == {"x": 1, "fine": 9}
     assert RelabeledDataset([(1, 2, 3)], [9], label=2)[0] == (1, 2, 9)
+
+
+def test_labels_of_a_series_are_taken_by_position():
+    view = RelabeledDataset([("a", 0), ("b", 1)], pd.Series([7, 8], index=[1, 0]))
+    assert [view[0], view[1]] == [("a", 7), ("b", 8)]
 
 
 def test_labels_that_are_not_there_are_errors():

@@ -75,7 +75,7 @@ def folds(
     given = check_labels(labels, num_classes)
     size = procedure.num_threshold_samples(len(given), num_classes)
     rank = _balanced_ranks(given, size, seed) if procedure.is_balanced else _ranks(len(given), size, seed)
-    return [_fold(number, given, rank // size == number, num_classes) for number in range(NUM_FOLDS)]
+    return [_fold(number, given, rank // size == number, int(num_classes)) for number in range(NUM_FOLDS)]
 
 
 def threshold_samples(num_samples: int, num_classes: int, fold: int, *, seed: int = 0) -> Mask:

@@ -6,10 +6,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from undermargin.cutoffs import Cutoff, by_percentile, choose, find
+from undermargin.cutoffs import Cutoff, choose, find
 from undermargin.cutoffs.percentile import FEW_THRESHOLD_SAMPLES, percentile_interval
 from undermargin.errors import IdentifyError
-from undermargin.folds import Procedure
 from undermargin.run import Run
 from undermargin.verdicts import FLAGGED, KEPT, UNJUDGED, Verdicts
 
@@ -19,12 +18,11 @@ def identify(
     cutoff: str | float | Cutoff = "paper",
     *,
     percentile: float | None = None,
-    procedure: Procedure | None = None,
     left_out: Sequence[int] = (),
 ) -> Verdicts:
     """Judge every sample from one or more runs of the same data set.
 
-    `percentile` is another one of the threshold samples than the 99th; a `procedure` brings its own rule along.
+    `percentile` is another one of the threshold samples than the 99th.
     `left_out` are samples that were not trained on by intention: nobody wonders that they were not observed.
 
     >>> accuses = Run(scores=[9, 0, 1, 9], is_threshold=[False, False, True, False])
@@ -35,9 +33,7 @@ def identify(
     runs = [runs] if isinstance(runs, Run) else list(runs)
     _check(runs)
     rule = choose(cutoff, share=percentile)
-    if procedure is not None:
-        rule = by_percentile(procedure.percentile, is_strict=procedure.is_strict)
-    name = cutoff if isinstance(cutoff, str) and procedure is None else rule.description
+    name = cutoff if isinstance(cutoff, str) else rule.description
     values = [find(rule, run, name=repr(name)) for run in runs]
 
     accusing = np.zeros(runs[0].num_samples, np.int16)
@@ -54,21 +50,26 @@ def identify(
         score, excess = score / judged_by, excess / judged_by
     codes = np.where(judged_by == 0, UNJUDGED, np.where(accusing == judged_by, FLAGGED, KEPT)).astype(np.int8)
 
-    first = runs[0]
-    suggested, confidence = _suggestions(runs, codes == FLAGGED)
+    labels = _first(runs, "labels")
+    suggested, confidence = _suggestions(runs, labels, codes)
     return Verdicts(
         codes=codes,
         scores=score,
         excess=excess,
         judged_by=judged_by,
         fold_scores=[np.where(run.judged, run.scores, np.nan).astype(np.float32) for run in runs],
-        labels=first.labels,
-        ids=first.ids,
-        class_names=first.class_names,
+        labels=labels,
+        ids=_first(runs, "ids"),
+        class_names=_first(runs, "class_names"),
         suggested_labels=suggested,
         suggestion_confidence=confidence,
         about=_about(runs, rule, str(name), values, left_out),
     )
+
+
+def _first(runs: Sequence[Run], name: str) -> Any:
+    """What the first run says that says anything about it."""
+    return next((value for run in runs if (value := getattr(run, name)) is not None), None)
 
 
 def _check(runs: Sequence[Run]) -> None:
@@ -83,17 +84,17 @@ def _check(runs: Sequence[Run]) -> None:
     for run in runs[1:]:
         if run.labels is not None and runs[0].labels is not None and not np.array_equal(run.labels, runs[0].labels):
             raise IdentifyError("the runs disagree about the samples' labels; are they of one data set?")
-        if run.ids is not None and runs[0].ids is not None and list(run.ids) != list(runs[0].ids):
+        if run.ids is not None and runs[0].ids is not None and run.ids != runs[0].ids:
             raise IdentifyError("the runs disagree about the samples' ids; are they of one data set?")
 
 
 def _suggestions(
-    runs: Sequence[Run], is_flagged: npt.NDArray[np.bool_]
+    runs: Sequence[Run], labels: npt.NDArray[np.int64] | None, codes: npt.NDArray[np.int8]
 ) -> tuple[npt.NDArray[np.int64] | None, npt.NDArray[np.float64] | None]:
     """What each label should perhaps be, and how sure that is: the strongest rival where flagged, else the label.
 
-    A flagged sample that no class ever beat has no suggestion: -1. The surest of the runs that judged a sample speaks;
-    where they differ, its word is worth less.
+    A flagged sample that no class ever beat has no suggestion, nor has an unjudged one: -1. The surest of the runs that
+    judged a sample speaks; where they differ, its word is worth less.
     """
     able = [
         (run.judged, run.suggested_labels, run.suggestion_confidence)
@@ -107,10 +108,11 @@ def _suggestions(
     rival = np.take_along_axis(classes, shares.argmax(0)[None], 0)[0].astype(np.int64)
     judged_by = np.sum([judged for judged, *_ in able], axis=0)
     confidence = (shares * (classes == rival)).sum(0) / np.maximum(judged_by, 1)
-    labels = runs[0].labels
+    confidence[codes == UNJUDGED] = np.nan
     if labels is None:
         return rival, confidence
-    return np.where(is_flagged, rival, labels), np.where(is_flagged, confidence, 1 - confidence)
+    is_kept = codes == KEPT
+    return np.where(is_kept, labels, rival), np.where(is_kept, 1 - confidence, confidence)
 
 
 def _about(

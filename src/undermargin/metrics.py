@@ -7,6 +7,7 @@ flagging everything when noise is high: at 40 % noise "flag all" already has .57
 import numpy as np
 import numpy.typing as npt
 
+from undermargin.errors import InputError
 from undermargin.verdicts import Verdicts
 
 Mask = npt.NDArray[np.bool_]
@@ -17,6 +18,8 @@ def identification(verdicts: Verdicts, is_mislabeled: Mask) -> dict[str, float]:
 
     Unjudged samples are left out: nothing was claimed about them.
     """
+    if len(is_mislabeled) != len(verdicts):
+        raise InputError(f"is_mislabeled has {len(is_mislabeled)} entries for {len(verdicts)} verdicts")
     judged = verdicts.judged_by > 0
     truth, flagged = np.asarray(is_mislabeled)[judged], verdicts.is_flagged[judged]
     hits, false, missed = (flagged & truth).sum(), (flagged & ~truth).sum(), (~flagged & truth).sum()

@@ -1,7 +1,8 @@
 """Labels corrupted on purpose: always a copy, always from a seed.
 
 A rate is the share of samples whose label changes. Sampled counts (the default, as in the paper) flip each
-sample with that probability; exact counts flip the expected number of every class, to the nearest whole one.
+sample with that probability; exact counts flip the expected number of every class, to the nearest whole one, and
+share it out among the new labels as evenly as the probabilities ask for.
 """
 
 from collections.abc import Mapping
@@ -77,7 +78,7 @@ def pairs(
 def transition(labels: npt.ArrayLike, matrix: npt.ArrayLike, *, seed: int, is_exact: bool = False) -> Labels:
     """Draw each new label from its class's row of `matrix`, P(new | old): (classes, classes)."""
     probabilities = np.asarray(matrix, dtype=np.float64)
-    size = len(probabilities)
+    size = len(probabilities) if probabilities.ndim else 0
     if probabilities.shape != (size, size) or (probabilities < 0).any():
         raise InputError(f"the matrix has shape {probabilities.shape}, expected a square one without negative entries")
     if not np.allclose(probabilities.sum(1), 1, atol=1e-6):
@@ -115,12 +116,22 @@ def _corrupt(labels: npt.ArrayLike, matrix: Matrix, *, seed: int, is_exact: bool
     for label, row in enumerate(matrix):
         members = np.flatnonzero(given == label)
         if is_exact:
-            noisy[rng.permutation(members)] = np.repeat(np.arange(len(row)), _apportion(row, len(members), rng))
+            counts = _exact_counts(row, label, len(members), rng)
+            noisy[rng.permutation(members)] = np.repeat(np.arange(len(row)), counts)
         else:
             # one draw a sample from its own row; the last class takes what rounding leaves
             drawn = np.searchsorted(row.cumsum(), draws[members], side="right")
             noisy[members] = drawn.clip(max=len(row) - 1)
     return noisy
+
+
+def _exact_counts(row: Matrix, label: int, total: int, rng: np.random.Generator) -> Labels:
+    """How many of a class's `total` samples get each label: (classes,)."""
+    others = np.where(np.arange(len(row)) == label, 0, row)
+    num_flipped = int(total * others.sum() + 0.5)
+    counts = _apportion(others / others.sum(), num_flipped, rng) if num_flipped else np.zeros(len(row), np.int64)
+    counts[label] = total - num_flipped
+    return counts
 
 
 def _apportion(shares: Matrix, total: int, rng: np.random.Generator) -> Labels:

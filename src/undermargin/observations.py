@@ -11,6 +11,8 @@ from undermargin.errors import InputError, ObservationError
 
 def as_logits(given: Any) -> Tensor:
     """Logits (batch, classes); one logit a sample, of a binary model, becomes two."""
+    if isinstance(given, np.ndarray):
+        given = np.require(given, requirements=["C", "W"])  # torch takes no others; they are copied
     logits: Tensor = torch.as_tensor(given)
     if not logits.is_floating_point():
         raise InputError(f"logits are {logits.dtype}, expected floating point: the model's output before softmax")
@@ -29,10 +31,7 @@ def as_logits(given: Any) -> Tensor:
 
 def as_labels(labels: Any, logits: Tensor) -> Tensor:
     """Class numbers (batch,), on the logits' device."""
-    try:
-        labels = torch.as_tensor(labels)
-    except (TypeError, ValueError):
-        raise InputError("labels are not numbers; encode names as 0..num_classes-1 first") from None
+    labels = _as_numbers("labels", labels, logits, "encode names as 0..num_classes-1 first")
     if labels.ndim != 1 or labels.is_floating_point():
         raise InputError(
             f"labels have shape {tuple(labels.shape)} and type {labels.dtype}, expected class numbers of shape "
@@ -44,20 +43,24 @@ def as_labels(labels: Any, logits: Tensor) -> Tensor:
 
 def as_indices(indices: Any, logits: Tensor) -> Tensor:
     """Sample numbers (batch,), on the logits' device."""
-    if not isinstance(indices, Tensor):
-        indices = np.asarray(indices)
-        if indices.dtype.kind not in "iu" and len(indices):
-            raise InputError(
-                f"indices are {indices.dtype}, expected positions 0..n-1; to use names, give them all to "
-                "Tracker(n, ids=names)"
-            )
-        indices = torch.from_numpy(indices.astype(np.int64))
+    indices = _as_numbers("indices", indices, logits, "to use names, give them all to Tracker(n, ids=names)")
     if indices.ndim != 1 or indices.is_floating_point() or indices.dtype == torch.bool:
         raise InputError(
             f"indices have shape {tuple(indices.shape)} and type {indices.dtype}, expected whole numbers of "
             f"shape ({len(logits)},)"
         )
     return _matching("indices", indices, logits)
+
+
+def _as_numbers(name: str, given: Any, logits: Tensor, advice: str) -> Tensor:
+    """A tensor of what was given; nothing is a whole number, and one number stands for a batch of one."""
+    if not isinstance(given, Tensor):
+        array = np.array(given)  # a copy: torch takes no reversed or read-only arrays
+        if array.dtype.kind not in "iubf":
+            raise InputError(f"{name} are not numbers (NumPy makes {array.dtype} of them); {advice}")
+        given = torch.from_numpy(array if array.size else array.astype(np.int64))
+    numbers: Tensor = given
+    return numbers.reshape(1) if numbers.ndim == 0 and len(logits) == 1 else numbers
 
 
 def _matching(name: str, values: Tensor, logits: Tensor) -> Tensor:
@@ -78,7 +81,7 @@ class Ids:
         self.positions = {name: position for position, name in enumerate(names)}
         if len(self.positions) < num_samples:
             raise InputError(f"{num_samples - len(self.positions)} ids occur more than once; ids must be unique")
-        self.are_numbers = all(isinstance(name, int) for name in names)
+        self.are_numbers = all(isinstance(name, int) and -(2**63) <= name < 2**63 for name in names)
         if self.are_numbers:
             self.sorted, self.order = torch.tensor(names, dtype=torch.int64).sort()
 

@@ -29,7 +29,7 @@ class Run:
     scores: Scores  # (samples,) low = suspicious; nan = never observed
     is_threshold: Mask = field(default_factory=lambda: np.zeros(0, bool))  # (samples,) empty: nobody was one
     labels: Labels | None = None  # (samples,) assigned labels, as the data set has them
-    ids: Sequence[Any] | None = None  # what the outside world calls the samples
+    ids: Sequence[Any] | None = None  # what the outside world calls the samples; kept as text
     class_names: Sequence[str] | None = None
     suggested_labels: Labels | None = None  # (samples,) -1: nothing to suggest
     suggestion_confidence: Scores | None = None  # (samples,) share of the epochs
@@ -45,7 +45,11 @@ class Run:
         set_field(self, "is_threshold", mask if len(mask) else np.zeros(self.num_samples, bool))
         for name in ("labels", "suggested_labels", "suggestion_confidence"):
             if getattr(self, name) is not None:
-                set_field(self, name, np.asarray(getattr(self, name)))
+                values = np.asarray(getattr(self, name))
+                # small types would overflow where class numbers are multiplied
+                set_field(self, name, values.astype(np.int64, copy=False) if values.dtype.kind in "iu" else values)
+        if self.ids is not None:
+            set_field(self, "ids", [_text(one) for one in _in_order(self.ids)])
         if self.class_names is not None:
             set_field(self, "class_names", [str(name) for name in self.class_names])
         self._check()
@@ -61,6 +65,9 @@ class Run:
                 raise InputError(f"{name} has {len(values)} entries, expected {self.num_samples}, one a score")
         if np.isinf(self.scores).any():
             raise InputError(f"{int(np.isinf(self.scores).sum())} scores are infinite, expected numbers or nan")
+        if self.class_names is not None and len(set(self.class_names)) < len(self.class_names):
+            twice = next(name for name in self.class_names if list(self.class_names).count(name) > 1)
+            raise InputError(f"class_names holds {twice!r} more than once; classes must be told apart by their names")
         self._check_classes("labels", lowest=0)
         self._check_classes("suggested_labels", lowest=-1)
 
@@ -103,7 +110,7 @@ class Run:
         }
         columns |= {name: values for name, values in optional.items() if values is not None}
         if self.ids is not None:
-            columns["id"] = pa.array([str(one) for one in self.ids], pa.string())
+            columns["id"] = pa.array(self.ids, pa.string())
         about = {"fold": self.fold, "score": self.score, "class_names": self.class_names}
         table = pa.table(columns).replace_schema_metadata({"undermargin": json.dumps(about)})
         with replacing(path) as partial:
@@ -132,3 +139,13 @@ class Run:
             fold=about["fold"],
             score=about["score"],
         )
+
+
+def _in_order(ids: Any) -> list[Any]:
+    """Ids by position: a pandas Series would be asked by its own index, a tensor's entries are no numbers."""
+    return list(ids.tolist() if hasattr(ids, "tolist") else ids)
+
+
+def _text(one: Any) -> str:
+    """An id as text that a file can hold: of a file name in no known encoding, the strange bytes are spelled out."""
+    return str(one).encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")

@@ -170,7 +170,8 @@ class Score:
     @property
     def needs_epochs(self) -> bool:
         """Whether it compares epochs, so that `end_epoch()` must be called."""
-        return not (isinstance(self.reduction, type) and issubclass(self.reduction, Mean))
+        made = getattr(self.reduction, "func", self.reduction)  # of a partial, what it fills in
+        return not (isinstance(made, type) and issubclass(made, Mean))
 
 
 SCORES: Mapping[str, Score] = Table(

@@ -11,6 +11,8 @@ from undermargin.scores import SCORES
 from undermargin.signals import width
 from undermargin.suggestions import Suggestions
 
+LOGITS_OF = "logits_of"  # the tensor that says whose full logits are recorded
+
 
 class State:
     """The tensors of a tracker, on the training's device; AUM alone takes 16 bytes a sample."""
@@ -78,6 +80,8 @@ class State:
         """Start a new epoch; the open one does not count."""
         self.ended_losses += self.open.losses().long()
         self.open.clear()
+        if self.suggestions is not None:
+            self.suggestions.drop_epoch()
         self._is_copy = False
 
     def scores(self, name: str, *, has_epochs: bool) -> tuple[Tensor, Tensor]:
@@ -104,7 +108,7 @@ class State:
         for name, reduction in self.reductions.items():
             reduction.follow(later.reductions[name], self.epochs, later.epochs)
         if self.suggestions is not None and later.suggestions is not None:
-            self.suggestions.follow(later.suggestions)
+            self.suggestions.follow(later.suggestions, seen=later.open.tensors["sums"][:, -1] > 0)
         self.epochs += later.epochs
         self.ended_losses += later.ended_losses
         for name, tensor in self.open.tensors.items():
@@ -115,14 +119,22 @@ class State:
         self.open.flush()
         yield "epochs", self.epochs
         yield "ended_losses", self.ended_losses
+        if self.open.logits_of is not None:
+            yield LOGITS_OF, self.open.logits_of
         parts = {"open": self.open, "suggestions": self.suggestions, **self.reductions}
         for part, owner in parts.items():
             if owner is not None:
                 yield from ((f"{part}.{name}", tensor) for name, tensor in owner.tensors.items())
 
     def load(self, tensors: Mapping[str, Tensor]) -> None:
-        """Take over another state's tensors, by copy."""
+        """Take over another state's tensors, by copy.
+
+        Whose logits are recorded may change from run to run: then those of the open epoch are recorded from here on.
+        """
+        ours, theirs = self.open.logits_of, tensors.get(LOGITS_OF)
+        is_same = ours is not None and theirs is not None and torch.equal(ours.cpu(), theirs.cpu())
+        left_out = {LOGITS_OF} if is_same else {LOGITS_OF, "open.logits"}
         for name, tensor in self.tensors():
-            if name in tensors or name != "open.logits":  # whose logits are recorded may change between runs
+            if name not in left_out:
                 tensor.copy_(tensors[name])
         self._is_copy = rank() > 0

@@ -36,15 +36,17 @@ class Suggestions:
         classes, votes = self.tensors["classes"], self.tensors["votes"]
         rival = self.tensors["rival"][: len(classes)]
         _vote(classes, votes, rival, (rival >= 0).to(torch.int16))
+
+    def drop_epoch(self) -> None:
+        """Forget the rivals of the open epoch."""
         self.tensors["rival"].fill_(-1)
 
-    def follow(self, later: "Suggestions") -> None:
-        """Add the votes of a later training."""
+    def follow(self, later: "Suggestions", seen: Tensor) -> None:
+        """Add the votes of a later training; `seen` (rows,) are those that it observed in the open epoch."""
         for slot in range(SLOTS):
             votes = later.tensors["votes"][:, slot]
             _vote(self.tensors["classes"], self.tensors["votes"], later.tensors["classes"][:, slot], votes)
-        rival = later.tensors["rival"]
-        self.tensors["rival"].copy_(rival.where(rival >= 0, self.tensors["rival"]))
+        self.tensors["rival"].copy_(later.tensors["rival"].where(seen, self.tensors["rival"]))
 
     def best(self, epochs: Tensor) -> tuple[Tensor, Tensor]:
         """The class with most votes (-1: none ever beat the label), and its share of the epochs: (samples,) twice."""

@@ -22,13 +22,17 @@ Rows = npt.NDArray[np.int64]
 
 PIECE = 1 << 20  # rows
 FOLD = "score_fold"  # and its number: the column of one run's scores
-REQUIRED = ("index", "id", "label", "score", "verdict", "suggested_label")
+REQUIRED = ("index", "id", "label", "score", "verdict", "suggested_label", "score_minus_cutoff", "judged_by")
 
 
 def to_arrow(verdicts: Verdicts, rows: Rows) -> pa.Table:
     """The columns of verdicts.parquet for these samples, in this order."""
     index = pa.array(rows)
-    ids = index.cast(pa.string()) if verdicts.ids is None else pa.array([str(verdicts.ids[row]) for row in rows])
+    ids = (
+        index.cast(pa.string())
+        if verdicts.ids is None
+        else pa.array([str(verdicts.ids[row]) for row in rows], pa.string())
+    )
     columns: dict[str, Any] = {
         "index": index,
         "id": ids,
@@ -97,7 +101,8 @@ class _CsvColumns:
     def __init__(self, path: Path) -> None:
         text = dict.fromkeys(("id", "label", "verdict", "suggested_label"), pa.string())
         options = csv.ConvertOptions(column_types=text, strings_can_be_null=True, quoted_strings_can_be_null=False)
-        self.table = csv.read_csv(path, convert_options=options)
+        lines = csv.ParseOptions(newlines_in_values=True)  # an id may be a whole text
+        self.table = csv.read_csv(path, convert_options=options, parse_options=lines)
         self.names = self.table.column_names
         self.about: dict[str, Any] = {"about": {}, "class_names": None, "has_ids": True}
 
@@ -140,12 +145,17 @@ def _verdicts(columns: _CsvColumns | _ParquetColumns) -> Verdicts:
         found = names.cast(pa.int64()) if class_names is None else pc.index_in(names, pa.array(class_names))
         return placed(pc.fill_null(found, -1).to_numpy(), np.int64)
 
+    verdicts = columns["verdict"]
+    codes = pc.index_in(verdicts, pa.array(NAMES))
+    if codes.null_count:
+        unknown = verdicts.filter(codes.is_null())[0].as_py()
+        raise InputError(f"{codes.null_count} verdicts are none, first {unknown!r}; expected {', '.join(NAMES)}")
     about = columns.about
     class_names = about["class_names"] or _class_names(columns)
     num_folds = sum(name.startswith(FOLD) for name in columns.names)
     has_confidence = "suggestion_confidence" in columns.names
     return Verdicts(
-        codes=placed(pc.index_in(columns["verdict"], pa.array(NAMES)).to_numpy(), np.int8),
+        codes=placed(codes.to_numpy(), np.int8),
         scores=numbers("score"),
         excess=numbers("score_minus_cutoff"),
         judged_by=numbers("judged_by", np.int16),

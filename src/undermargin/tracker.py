@@ -64,10 +64,11 @@ class Tracker:
         if trajectories is not None:
             trajectories.check(num_samples)
         self.score_names = check_names(scores)
-        self.num_samples = num_samples
-        self.skip_epochs = skip_epochs
-        self.until_epoch = until_epoch
-        self.suggest = suggest
+        # plain numbers: NumPy's could not be written
+        self.num_samples = int(num_samples)
+        self.skip_epochs = int(skip_epochs)
+        self.until_epoch = None if until_epoch is None else int(until_epoch)
+        self.suggest = None if suggest is None else int(suggest)
         self.trajectories = trajectories
         self.epoch = 0  # epochs ended so far
         self._ids = None if ids is None else Ids(ids, num_samples)
@@ -175,6 +176,8 @@ class Tracker:
             raise InputError(f"trackers differ in their settings: {self._settings()} and {later._settings()}")
         if self._ids is not None and later._ids is not None and self._ids.positions != later._ids.positions:
             raise InputError("trackers differ in their ids: the same position means different samples")
+        if not np.array_equal(self._logits_of(), later._logits_of()):
+            raise InputError("trackers record the full logits of different samples (logits_of)")
         if later._state is not None:
             if self._state is None:
                 self._state = self._allocate(later._state.num_outputs, later._state.device)
@@ -236,12 +239,13 @@ class Tracker:
         return self._state
 
     def _allocate(self, num_outputs: int, device: torch.device) -> State:
-        chosen = None
-        if self.trajectories is not None and len(self.trajectories.logits_of):
-            chosen = torch.from_numpy(self.trajectories.logits_of)
+        chosen = torch.from_numpy(self._logits_of()) if len(self._logits_of()) else None
         names = self.score_names
         with torch.inference_mode(mode=False):  # a tensor made in inference mode could not be written to outside
             return State(self.num_samples, names, num_outputs, device, suggest=self.suggest, logits_of=chosen)
+
+    def _logits_of(self) -> npt.NDArray[np.int64]:
+        return np.empty(0, np.int64) if self.trajectories is None else self.trajectories.logits_of
 
     def _settings(self) -> dict[str, Any]:
         return {
@@ -268,17 +272,19 @@ class Tracker:
         assert self._state is not None  # noqa: S101 - both callers have seen it
         for reason, count in self._state.lost().items():
             if reason != "negative label":  # the usual way to say "ignore this one"
-                self._warn_once(f"{reason}: {count} observations did not count. {_ADVICE[reason]}", key=reason)
+                self._warn_once(f"{reason}: {count} observations did not count. {_ADVICE[reason]}", key=reason, depth=2)
         if self._state.open.looks_like_probabilities:
             self._warn_once(
                 "the logits of the first batch are probabilities: none is negative and they sum to 1. "
-                "Margins of probabilities flatten; pass the output before softmax, or its logarithm"
+                "Margins of probabilities flatten; pass the output before softmax, or its logarithm",
+                depth=2,
             )
 
-    def _warn_once(self, message: str, key: str = "") -> None:
+    def _warn_once(self, message: str, key: str = "", depth: int = 1) -> None:
+        """Warn, at most once, of the line that called a method of ours, `depth` calls from here."""
         if (key or message) not in self._warned:
             self._warned.add(key or message)
-            warnings.warn(f"Tracker: {message}", UndermarginWarning, stacklevel=3)
+            warnings.warn(f"Tracker: {message}", UndermarginWarning, stacklevel=depth + 2)
 
 
 _ADVICE = {

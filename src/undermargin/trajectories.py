@@ -6,6 +6,7 @@ trajectories/logits-00000.npy    (chosen samples, classes) float32, where full l
 """
 
 import json
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -52,9 +53,10 @@ class Trajectories:
 
     def write(self, epoch: int, shape: tuple[int, int], blocks: Iterable[tuple[slice, Array]]) -> None:
         """Write an epoch's (samples, signals), given block after block."""
-        for later in self.folder.glob("*-*.npy"):
-            if int(later.stem.split("-")[1]) > epoch:  # of an earlier training in this folder
-                later.unlink()
+        for kind in ("epoch", "logits"):
+            for number, path in self._files(kind):
+                if number > epoch:  # of an earlier training in this folder
+                    path.unlink()
         with replacing(self.folder / f"epoch-{epoch:05d}.npy") as path:
             file = np.lib.format.open_memmap(path, mode="w+", dtype=np.float32, shape=shape)
             for rows, block in blocks:
@@ -74,18 +76,23 @@ class Trajectories:
     @property
     def epochs(self) -> list[int]:
         """The epochs that were recorded, in order."""
-        return sorted(int(path.stem.removeprefix("epoch-")) for path in self.folder.glob("epoch-*.npy"))
+        return [number for number, _ in self._files("epoch")]
 
     def of(self, indices: Sequence[int], signal: str = "margin") -> Array:
         """The signal of these samples: (epochs, samples)."""
         if signal not in self.signals:
             raise InputError(f"{signal!r} was not recorded in {self.folder}; there is {', '.join(self.signals)}")
         column = self.signals.index(signal)
-        files = (self.folder / f"epoch-{epoch:05d}.npy" for epoch in self.epochs)
-        return np.array([np.load(path, mmap_mode="r")[indices, column] for path in files], dtype=np.float32)
+        files = self._files("epoch")
+        return np.array([np.load(path, mmap_mode="r")[indices, column] for _, path in files], dtype=np.float32)
 
     def logits(self) -> Array:
         """Full logits of the chosen samples, in the order of `logits_of`: (epochs, samples, classes)."""
         if not len(self.logits_of):
             raise InputError(f"no sample's full logits were recorded in {self.folder}; name some in logits_of=")
-        return np.array([np.load(path) for path in sorted(self.folder.glob("logits-*.npy"))], dtype=np.float32)
+        return np.array([np.load(path) for _, path in self._files("logits")], dtype=np.float32)
+
+    def _files(self, kind: str) -> list[tuple[int, Path]]:
+        """Our own files of this kind with their epochs, in order; others may lie in the same folder."""
+        found = ((re.fullmatch(rf"{kind}-(\d{{5,}})\.npy", path.name), path) for path in self.folder.glob("*.npy"))
+        return sorted((int(match[1]), path) for match, path in found if match)

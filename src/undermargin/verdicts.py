@@ -87,7 +87,7 @@ class Verdicts:
         return self._rows_of(dataset, np.flatnonzero(self.codes == NAMES.index(verdict)))
 
     def _rows_of(self, dataset: Any, rows: Ints) -> Any:
-        """A Hugging Face data set's `select`, rows of a frame or an array, else a torch Subset."""
+        """A Hugging Face data set's `select`, rows of a frame, a table or an array, else a torch Subset."""
         if len(dataset) != len(self):
             raise InputError(f"the data set has {len(dataset)} samples, the verdicts are of {len(self)}")
         library = type(dataset).__module__.split(".")[0]
@@ -97,6 +97,8 @@ class Verdicts:
             return dataset.iloc[rows]
         if library in ("numpy", "polars"):
             return dataset[rows]
+        if library == "pyarrow":
+            return dataset.take(rows)
         from torch.utils.data import Subset
 
         return Subset(dataset, rows.tolist())

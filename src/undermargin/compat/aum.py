@@ -8,6 +8,7 @@ sample's AUM into nan for good.
 """
 
 import csv
+import warnings
 import weakref
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, astuple, dataclass, fields
@@ -18,8 +19,8 @@ import torch
 from torch import Tensor
 from torch.utils.data import Dataset
 
-from undermargin.epoch import Epoch
-from undermargin.errors import InputError
+from undermargin.epoch import SPARE_ROWS, Epoch
+from undermargin.errors import InputError, UndermarginWarning
 from undermargin.observations import as_indices, as_labels, as_list, as_logits
 
 SampleId = int | str
@@ -89,6 +90,7 @@ class AUMCalculator:
             raise InputError("there is no directory to write to: give save_dir to AUMCalculator or to finalize")
         folder = Path(str(save_dir or self.save_dir))
         folder.mkdir(parents=True, exist_ok=True)
+        self._report()
         aums = {sample: total / self.counts[sample] for sample, total in self.sums.items() if self.counts[sample]}
         ranked = sorted(aums.items(), key=lambda row: -row[1])
         unmeasured = [(sample, "") for sample in self._rows if sample not in aums]
@@ -123,6 +125,16 @@ class AUMCalculator:
     def records(self) -> list[AUMRecord]:
         """Every record of every update; kept when not compressed."""
         return [record for batch in self._history for record in batch.values()]
+
+    def _report(self) -> None:
+        """Say what was left out: their package ends with an error from deep inside torch, ours goes on."""
+        if self._sums is None:
+            return
+        self._sums.flush()
+        counts = zip(SPARE_ROWS, self._sums.losses().int().tolist(), strict=True)
+        lost = ", ".join(f"{reason}: {count}" for reason, count in counts if count)
+        if lost:
+            warnings.warn(f"observations that did not count: {lost}", UndermarginWarning, stacklevel=3)
 
     def _column(self, column: int) -> list[float]:
         if self._sums is None:
@@ -182,6 +194,11 @@ class _Records(Mapping[SampleId, AUMRecord]):
         if self._records is None:
             self.freeze()
             logits, targets, _ = self._batch
+            if logits.dtype in (torch.float16, torch.bfloat16):
+                logits = logits.float()  # as the sums have them
+            if len(targets) and not 0 <= targets.min() <= targets.max() < logits.shape[1]:
+                found = (int(targets.min()), int(targets.max()), logits.shape[1] - 1)
+                raise InputError("targets run from {} to {}, expected 0..{}: one logit a class".format(*found))
             column = targets[:, None]
             assigned = logits.gather(1, column)[:, 0]
             other = logits.scatter(1, column, -torch.inf).max(1)

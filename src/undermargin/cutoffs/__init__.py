@@ -114,7 +114,7 @@ def choose(cutoff: "str | float | Cutoff", *, share: float | None = None) -> Cut
         return by_percentile(share, is_strict=row.is_strict)
     if isinstance(row, Cutoff):
         return row
-    if not isinstance(row, (int, float)) or not math.isfinite(row):
+    if not isinstance(row, (int, float, np.number)) or isinstance(row, bool) or not math.isfinite(row):
         raise IdentifyError(f"cutoff is {row!r}, expected a name, a finite number or a Cutoff")
     return Cutoff(lambda run: float(row), f"the number {row:g}", "")  # noqa: ARG005
 

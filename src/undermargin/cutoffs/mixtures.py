@@ -72,6 +72,8 @@ def beta_posterior(losses: Values) -> Posterior:
     if width <= 1e-6:
         return Posterior(float(low), float(high), np.zeros(GRID))
     scaled = (losses[(losses >= low) & (losses <= high)] - start) / width
+    if len(scaled) < 2:  # nothing to fit two components to
+        return Posterior(float(low), float(high), np.zeros(GRID))
     scaled = np.where(scaled >= 1, 1 - EDGE, np.where(scaled <= 0, EDGE, scaled))
     weights, alphas, betas = fit_betas(scaled)
     means = alphas / (alphas + betas)

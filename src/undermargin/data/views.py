@@ -50,7 +50,8 @@ class RelabeledDataset:
         if len(labels) != len(dataset):
             raise InputError(f"{len(labels)} labels for {len(dataset)} samples; expected one each")
         self.dataset = dataset
-        self.labels = labels
+        # by position: a pandas Series would be asked by its own index
+        self.labels = labels.to_numpy() if hasattr(labels, "to_numpy") else labels
         self.label = label
 
     def __len__(self) -> int:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from undermargin.cutoffs import Cutoff
+from undermargin.cutoffs import Cutoff, by_percentile
 from undermargin.folds import Fold, Procedure, folds, seeds
 from undermargin.identify import identify
 from undermargin.recipes.fitted import Fitted
@@ -27,7 +27,8 @@ class Aum:
 
     def verdicts(self, runs: list[Run]) -> Verdicts:
         """Judge every sample from its folds' runs."""
-        return identify(runs, procedure=self.procedure) if self.cutoff is None else identify(runs, self.cutoff)
+        cutoff = by_percentile(self.procedure.percentile, is_strict=self.procedure.is_strict)
+        return identify(runs, cutoff if self.cutoff is None else self.cutoff)
 
     def runs(self, lesson: Lesson, scores: tuple[str, ...] = ("aum",)) -> dict[str, list[Run]]:
         """What the two trainings leave: of every score a run for every fold."""
