@@ -17,6 +17,7 @@ Generated from `paper/results.jsonl` (`make docs`).
 ```text
 undermargin paper list                                    every experiment: claim and cost
 undermargin paper datasets --data data                    which data sets are found, and where the others belong
+undermargin paper table-cifar-uniform --dry-run           what would be run, and about how long that takes
 undermargin paper table-cifar-uniform --preset laptop     run what is missing, write the table
 undermargin paper all --preset paper --ray                everything, at the paper's size, on a cluster
 ```
@@ -26,7 +27,8 @@ names. So is `work`, with the checkpoints of what is running and with photos tha
 (ImageNet at the paper's size: 262 GB); delete it when all is run.
 
 Three presets: `paper` has the authors' sizes and settings and needs a GPU; no result of it is stored here. `laptop` has
-the same procedure with a smaller network, fewer samples and fewer epochs; `smoke` takes a minute. **Every number below
+the same procedure with a smaller network, fewer samples and fewer epochs; `smoke` takes a minute, and trains on
+scikit-learn's digits whatever the data set's name. **Every number below
 is of the laptop preset unless its column is called paper: those are the paper's own, of networks and data several times
 as large, and only their order can be compared with ours.** What has not been run yet is empty. CIFAR-10 was read from
 Parquet files with its images encoded as JPEG.

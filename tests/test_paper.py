@@ -16,11 +16,10 @@ import pytest
 import torch
 from PIL import Image
 
-from undermargin.cli import app
 from undermargin.data.digits import load_digits
 from undermargin.data.official.record import OfficialSet
 from undermargin.data.pixels import Pixels
-from undermargin.errors import InputError, UndermarginError
+from undermargin.errors import InputError
 from undermargin.models.images import Centre
 from undermargin.paper import EXPERIMENTS, PRESETS, Results, Runner, Store, figures, reproduce, write
 from undermargin.paper.cell import Cell
@@ -161,6 +160,15 @@ def test_nothing_is_run_twice_and_results_carry_their_provenance(tmp_path):
     assert row["numbers"]["test_error"] == seen[0]["test_error"]
     assert row["study"]["budget"]["epochs"] == 2
     assert {"key", "kind", "preset", "data", "noise", "rate", "recipe", "seed", "seconds", "commit"} <= set(row)
+
+
+def test_how_long_a_cell_takes_is_told_from_those_like_it(tmp_path):
+    store = Store(tmp_path)
+    for seed, seconds in enumerate((10, 90, 20)):
+        store.add(replace(SMOKE, seed=seed), {"test_error": 0.1}, {"seconds": seconds})
+    results = Results.read(store, "smoke", tmp_path)
+    assert results.seconds(replace(SMOKE, seed=5, rate=0.2)) == 20
+    assert results.seconds(replace(SMOKE, recipe="aum")) is None
 
 
 def test_a_divergence_is_a_result(tmp_path):
@@ -309,9 +317,9 @@ def test_the_cost_of_two_folds_is_that_of_as_many_epochs_as_they_have(tmp_path, 
 def test_an_identifier_that_flags_nothing_has_no_precision_and_breaks_no_figure():
     pytest.importorskip("matplotlib")
     nothing, something = {"precision": None, "recall": 0.0}, {"precision": 0.5, "recall": 0.5}
-    figure = figures.precision_recall({"bmm": [(0.2, [nothing]), (0.4, [something, nothing])]}, "two rates")
-    assert figure.axes[0].lines[0].get_ydata().tolist() == pytest.approx([np.nan, 0.5], nan_ok=True)
-    assert figure.axes[1].lines[0].get_ydata().tolist() == [0, 0.25]
+    figure = figures.precision_recall({"bmm": [(0.2, [nothing]), (0.4, [something, nothing])]}, [0.2, 0.4], "two")
+    assert figure.axes[0].lines[0].get_ydata().tolist() == pytest.approx([np.nan, 50], nan_ok=True)
+    assert figure.axes[1].lines[0].get_ydata().tolist() == [0, 25]
 
 
 def test_a_line_that_a_kill_cut_off_is_run_again_and_a_strange_one_is_an_error(tmp_path):
@@ -413,24 +421,6 @@ def test_a_missing_data_set_is_an_error_that_says_where_it_belongs(tmp_path):
     cell = Cell("fit", "laptop", "mnist", "uniform", 0.4, "standard")
     with pytest.raises(InputError, match="mnist is not in .*get it from .* and put it at"):
         Runner(Store(tmp_path), Path(tmp_path)).run([cell])
-
-
-def test_without_matplotlib_a_figure_says_so_before_anything_is_run(tmp_path, monkeypatch):
-    monkeypatch.setattr("undermargin.paper.figures.find_spec", lambda name: None)
-    words = ["paper", "figure-trajectories", "--preset", "smoke", "--out", str(tmp_path / "out")]
-    with pytest.raises(InputError, match=r"figures need matplotlib: pip install 'undermargin\[paper\]'"):
-        app(words, standalone_mode=False)
-    assert not (tmp_path / "out").exists()
-
-
-def test_absent_data_sets_are_named_before_anything_is_run_and_failed_cells_as_they_fail(tmp_path, capfd):
-    words = ["paper", "table-architectures", "--out", str(tmp_path), "--data", str(tmp_path)]
-    with pytest.raises(UndermarginError):
-        app(words, standalone_mode=False)
-    first, *others = capfd.readouterr().err.splitlines()
-    assert first.startswith("cifar10 is not there, 5 cells will fail: get it from https://")
-    assert len(others) == 5
-    assert all("failed: cifar10 is not" in line for line in others)
 
 
 def test_an_unknown_experiment_is_an_error_that_names_the_known_ones(tmp_path):

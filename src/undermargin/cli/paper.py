@@ -46,16 +46,17 @@ def paper(
         return
     names = list(experiments.EXPERIMENTS) if name == EVERYTHING else [name]
     store = Store(out)
-    if is_dry:
-        show.result(_plan(names, preset, store, only), as_json, show.plan)
-        return
     cells = {one: _filtered(experiments.chosen(one).cells(preset), only) for one in names}
-    if name.startswith("figure"):
+    if name.startswith("figure") and not is_dry:
         experiments.figures.check_library()  # not after hours of training
     if not no_run:
         done = store.results()
         missing = {cell.key: cell.study.data for some in cells.values() for cell in some if cell.key not in done}
         show.absent(_datasets(data), Counter(missing.values()))
+    if is_dry:
+        results = experiments.Results.read(store, preset, data)
+        show.result(_plan([cell for some in cells.values() for cell in some], results), as_json, show.plan)
+        return
     runner = experiments.Runner(store, data, jobs, ray)
     files: list[Path] = []
     failures: list[str] = []
@@ -65,10 +66,15 @@ def paper(
                 runner.run(cells[one], show.cell)
         except UndermarginError as error:  # a data set that is not there, say: the other experiments go on
             failures.append(f"{one}: {error}")
+        except KeyboardInterrupt:
+            show.aside("interrupted; the same command goes on from here")
+            raise typer.Exit(130) from None
         try:
             files += experiments.write(one, experiments.Results.read(store, preset, data))
         except InputError as error:
             failures.append(f"{one}: {error}")
+    if not files and not failures:
+        show.aside(f"nothing of {name} in preset {preset} has been run into {out} yet")
     show.result([str(path) for path in files], as_json, show.files)
     if failures:
         raise UndermarginError("; ".join(failures))
@@ -99,12 +105,17 @@ def _experiments() -> list[dict[str, str]]:
 
 def _filtered(cells: list[Any], only: list[str] | None) -> list[Any]:
     """The cells of these recipes; of all, if none is named."""
+    from undermargin.errors import InputError
+    from undermargin.recipes import RECIPES
+
+    for name in only or ():
+        if name not in RECIPES:
+            raise InputError(f"there is no recipe {name!r}; choose from {', '.join(RECIPES)}")
     return [cell for cell in cells if not only or cell.recipe in only]
 
 
-def _plan(names: list[str], preset: Any, store: Any, only: list[str] | None) -> list[dict[str, Any]]:
-    from undermargin.paper import chosen
-
-    done = store.results()
-    cells = {cell.key: cell for name in names for cell in _filtered(chosen(name).cells(preset), only)}
-    return [{"cell": str(cell), "key": key, "is_done": key in done} for key, cell in cells.items()]
+def _plan(cells: list[Any], results: Any) -> list[dict[str, Any]]:
+    return [
+        {"cell": str(cell), "key": key, "is_done": key in results.rows, "expected_seconds": results.seconds(cell)}
+        for key, cell in {cell.key: cell for cell in cells}.items()
+    ]

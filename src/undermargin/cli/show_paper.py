@@ -35,14 +35,19 @@ def experiments(rows: list[dict[str, str]]) -> None:
     for row in rows:
         console.print(f"[bold]{row['name']}[/]  {escape(row['title'])}")
         console.print(f"    [dim]claim[/] {escape(row['claim'] or 'not in the paper')}")
-        console.print(f"    [dim]cost[/]  {escape(row['cost'])}")
+        console.print(f"    [dim]cost in preset paper[/] {escape(row['cost'])}")
 
 
 def plan(rows: list[dict[str, Any]]) -> None:
-    """Every cell, and whether it has been run."""
+    """Every cell, and whether it has been run; how long the others will take, by what such cells took."""
     for row in rows:
         console.print(f"{'[green]done[/]' if row['is_done'] else 'to run'}  {escape(row['cell'])}")
     console.print(f"{sum(row['is_done'] for row in rows)} of {len(rows)} cells have been run")
+    expected = [row["expected_seconds"] for row in rows if not row["is_done"]]
+    known = [seconds for seconds in expected if seconds is not None]
+    if known:
+        others = f"; nothing is known of {len(expected) - len(known)} others" if len(known) < len(expected) else ""
+        console.print(f"{len(known)} to run take about {sum(known) / 3600:.1f} hours one by one{others}")
 
 
 def cell(done: Any, numbers: dict[str, Any]) -> None:

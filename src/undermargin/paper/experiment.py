@@ -15,6 +15,8 @@ from undermargin.paper.tables import Table
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+LIKE = ("preset", "kind", "data", "recipe")  # cells that share these take about as long
+
 
 @dataclass(frozen=True)
 class Results:
@@ -42,6 +44,15 @@ class Results:
     def source(self, cell: Cell) -> dict[str, str]:
         """Which version of its data set a cell was run on, if it was run."""
         return dict(self.rows.get(cell.key, {}).get("source", {}))
+
+    def seconds(self, cell: Cell) -> float | None:
+        """How long cells like this one took, whatever their noise and seed; None: none has been run."""
+        like = [
+            row["seconds"]
+            for row in self.rows.values()
+            if [row[name] for name in LIKE] == [getattr(cell, name) for name in LIKE]
+        ]
+        return float(np.median(like)) if like else None
 
     def all(self, cells: Iterable[Cell]) -> list[dict[str, Any]]:
         """The numbers of those that were run."""

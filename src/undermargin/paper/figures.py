@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 BLUE, ORANGE, GREY, GREEN, RED = "#3b6fb6", "#e8833a", "#777777", "#4a9d5b", "#c8443c"
 THUMBNAIL = 96  # pixels
 NAME_WIDTH = 16  # letters below a thumbnail
+LETTERS = 13  # of a title, an inch
+IDENTIFIERS = {"aum": "AUM", "aum, auto": "AUM, cutoff auto", "bmm": "BMM", "gmm": "GMM", "incv": "INCV"}
 COLOURS = (BLUE, RED, ORANGE, GREEN, "#8661a8", GREY)
 
 
@@ -34,24 +36,37 @@ def new(columns: int, title: str, *, width: float = 4.2, height: float = 3.0) ->
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(width * columns, height + 0.4), layout="constrained")
+    figure = Figure(figsize=(width * columns, height + 0.6), layout="constrained")
     FigureCanvasAgg(figure)
     axes = list(np.atleast_1d(figure.subplots(1, columns)))
     for axis in axes:
         axis.spines[["top", "right"]].set_visible(False)
-    figure.suptitle(title, fontsize=10)
+    figure.suptitle(_wrapped(title, width * columns), fontsize=10)
     return figure, axes
+
+
+def _wrapped(title: str, inches: float) -> str:
+    """On as many lines as its width needs."""
+    return "\n".join(wrap(title, int(inches * LETTERS)))
+
+
+def _legend(figure: "Figure", axis: "Axes") -> None:
+    """Of one axis, for all of them, below: nothing is hidden by it."""
+    handles, labels = axis.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False, fontsize=8)
 
 
 def save(figure: "Figure", path: Path, suffix: str) -> None:
     """As SVG or PDF; without a date and random names in it, the same results make the same file."""
     from matplotlib import rc_context
 
-    with rc_context({"svg.hashsalt": "undermargin"}):
+    with rc_context({"svg.hashsalt": "undermargin", "pdf.fonttype": 42}):  # many journals refuse matplotlib's own 3
         figure.savefig(path, format=suffix, metadata={"Date" if suffix == "svg" else "CreationDate": None})
 
 
-def precision_recall(lines: Mapping[str, Sequence[tuple[float, list[dict[str, float]]]]], title: str) -> "Figure":
+def precision_recall(
+    lines: Mapping[str, Sequence[tuple[float, list[dict[str, float]]]]], rates: Sequence[float], title: str
+) -> "Figure":
     """By noise rate, one line an identifier: mean over seeds, bars from the lowest to the highest."""
     figure, axes = new(2, title)
     for axis, measure in zip(axes, ("precision", "recall"), strict=True):
@@ -62,16 +77,21 @@ def precision_recall(lines: Mapping[str, Sequence[tuple[float, list[dict[str, fl
             means = np.array([value.mean() for value in values])
             spread = np.abs([[m - v.min() for m, v in zip(means, values, strict=True)]] * 2)
             spread[1] = [v.max() - m for m, v in zip(means, values, strict=True)]
-            rates = [rate for rate, _ in points]
-            axis.errorbar(rates, means, spread, color=colour, marker="o", markersize=4, capsize=2, label=name)
-        axis.set(xlabel="noise rate", ylabel=measure, ylim=(0, 1.03))
-    axes[0].legend(frameon=False, fontsize=8)
+            known_rates = [100 * rate for rate, _ in points]
+            label = IDENTIFIERS.get(name, name)
+            axis.errorbar(
+                known_rates, 100 * means, 100 * spread, color=colour, marker="o", markersize=4, capsize=2, label=label
+            )
+        ticks = [100 * rate for rate in rates]
+        axis.set(xlabel="noise rate in %", ylabel=f"{measure} in %", ylim=(0, 103), xticks=ticks)
+        axis.set(xlim=(min(ticks) - 5, max(ticks) + 5))
+    _legend(figure, axes[0])
     return figure
 
 
 def histograms(found: Mapping[str, Mapping[str, Any]], title: str) -> "Figure":
     """AUM of clean and mislabeled samples, or of all where nobody knows; threshold samples as a line; the cutoff."""
-    figure, axes = new(len(found), title)
+    figure, axes = new(len(found), title, width=4.2 if len(found) < 3 else 3.2)
     for axis, (name, numbers) in zip(axes, found.items(), strict=True):
         counts = numbers["histogram"]
         edges = np.array(counts["edges"])
@@ -81,8 +101,9 @@ def histograms(found: Mapping[str, Mapping[str, Any]], title: str) -> "Figure":
             axis.stairs(counts["mislabeled"], edges, fill=True, alpha=0.6, color=ORANGE, label="mislabeled")
         axis.stairs(counts["threshold"], edges, color=GREY, linestyle="--", label="threshold samples")
         axis.axvline(numbers["cutoffs"][0], color="black", linewidth=1, label="cutoff")
-        axis.set(title=name, xlabel="AUM", ylabel="samples")
-    axes[0].legend(frameon=False, fontsize=8)
+        axis.set_title(name, fontsize=9)
+        axis.set(xlabel="AUM", ylabel="samples")
+    _legend(figure, axes[0])
     return figure
 
 
@@ -98,9 +119,10 @@ def logits(panels: Mapping[str, np.ndarray], label: int, title: str) -> "Figure"
         above = values[:, label] >= others.max(1)
         for where, colour in ((above, GREEN), (~above, RED)):
             axis.fill_between(epochs, values[:, label], others.max(1), where=where, color=colour, alpha=0.2)
-        axis.set(title=name, xlabel="epoch")
+        axis.set_title(name, fontsize=9)
+        axis.set(xlabel="epoch")
     axes[0].set(ylabel="logit")
-    axes[0].legend(frameon=False, fontsize=8)
+    _legend(figure, axes[0])
     return figure
 
 
@@ -113,7 +135,7 @@ def margins(lines: Mapping[str, np.ndarray], title: str) -> "Figure":
         axes[1].plot(epochs, np.cumsum(values) / epochs, color=colour, label=name)
     axes[0].set(xlabel="epoch", ylabel="margin")
     axes[1].set(xlabel="epoch", ylabel="AUM so far")
-    axes[0].legend(frameon=False, fontsize=8)
+    _legend(figure, axes[0])
     return figure
 
 
@@ -133,7 +155,7 @@ def curves(
         axis.axvline(marked, color="black", linestyle=":", linewidth=1, label="what AUM removes")
     axis.tick_params(labelsize=8)
     axis.set(xlabel=across, ylabel=up, xticks=sorted({x for points in lines.values() for x, _ in points}))
-    axis.legend(frameon=False, fontsize=8)
+    _legend(figure, axis)
     return figure
 
 
@@ -151,7 +173,7 @@ def grid(images: Sequence[np.ndarray], names: Sequence[str], title: str, columns
         axis.imshow(image.squeeze(), cmap="gray" if image.shape[-1] == 1 else None, interpolation="nearest")
         below = "\n".join(wrap(name, NAME_WIDTH, max_lines=2, placeholder="…"))
         axis.text(0.5, -0.04, below, fontsize=7, ha="center", va="top", transform=axis.transAxes)
-    figure.suptitle(title, fontsize=10)
+    figure.suptitle(_wrapped(title, 1.1 * columns), fontsize=10)
     return figure
 
 

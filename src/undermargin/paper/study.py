@@ -108,6 +108,30 @@ STUDIES: Mapping[Preset, Mapping[str, Study]] = MappingProxyType(
 )
 
 
+TITLES: Mapping[str, str] = MappingProxyType(
+    {
+        "cifar10": "CIFAR-10",
+        "cifar100": "CIFAR-100",
+        "tiny-imagenet": "Tiny ImageNet",
+        "webvision50": "WebVision50",
+        "clothing100k": "Clothing100K",
+        "clothing1m": "Clothing1M",
+        "imagenet": "ImageNet",
+        "mnist": "MNIST",
+    }
+)
+
+
+def title(preset: Preset, data: str) -> str:
+    """What a data set is called in captions, which say where a laptop has only some of its classes.
+
+    >>> title("paper", "tiny-imagenet"), title("laptop", "tiny-imagenet")
+    ('Tiny ImageNet', 'Tiny ImageNet (20 of its classes)')
+    """
+    number = study(preset, data).num_classes if preset == "laptop" else None
+    return TITLES[data] if number is None else f"{TITLES[data]} ({number} of its classes)"
+
+
 def study(preset: Preset, data: str) -> Study:
     """The row for this data set."""
     if data not in STUDIES[preset]:

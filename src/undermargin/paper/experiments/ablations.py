@@ -38,7 +38,7 @@ def _augmentation(results: Results) -> list[Table]:
         [name, *(percent([None if found is None else found["test_error"]]) for found in pair)]
         for name, pair in (("with augmentation", (standard, aum)), ("without", (standard_plain, aum_plain)))
     ]
-    title = "cifar10, 40 % uniform noise: test error in %, with and without augmentation"
+    title = "CIFAR-10, 40 % uniform noise: test error in %, with and without augmentation"
     return [Table("augmentation", caption(title, results), ["", "standard", "aum"], rows)]
 
 
@@ -76,7 +76,7 @@ def _architectures(results: Results) -> list[Table]:
             else f"{spearmanr(arrays[again.option('model')][score], ceiling[score]).statistic:.3f}"
         )
         rows.append([score, f"{np.mean(pairs):.3f}", f"{np.min(pairs):.3f}", same])
-    title = f"cifar10, 40 % uniform noise: rank correlation between {', '.join(arrays)}"
+    title = f"CIFAR-10, 40 % uniform noise: rank correlation between {', '.join(arrays)}"
     columns = ["score", "mean of pairs", "lowest pair", "one network, two seeds"]
     return [Table("architectures", caption(title, results), columns, rows)]
 
@@ -100,7 +100,7 @@ def _identified(name: str, title: str, claim: str, cost: str, cells: Callable[[P
             for label, cell in cells(results.preset).items()
             if (numbers := results.numbers(cell))
         ]
-        text = caption("cifar10, 40 % uniform noise: AUM's verdicts, in %", results)
+        text = caption("CIFAR-10, 40 % uniform noise: AUM's verdicts, in %", results)
         return [Table(name, text, ["", *measures], rows)]
 
     return Experiment(title, claim, cost, lambda preset: list(cells(preset).values()), table)
@@ -144,7 +144,7 @@ def _extra(results: Results) -> list[Table]:
     found = [numbers["test_error"] for numbers in results.all(cells)]
     names = ("without", "with") if found else ()
     rows = [[name, percent([errors[name] for errors in found], len(cells))] for name in names]
-    title = "cifar10, 40 % uniform noise: test error in %, without and with the extra class"
+    title = "CIFAR-10, 40 % uniform noise: test error in %, without and with the extra class"
     return [Table("extra-class", caption(title, results), ["threshold samples", "test error"], rows)]
 
 
@@ -171,7 +171,7 @@ def _cost(results: Results) -> list[Table]:
         ["the two folds of AUM", f"{folds:.0f}"],
         ["ratio", f"{folds / whole:.2f}"],
     ]
-    title = f"cifar10: seconds, from the median of {TURNS} epochs that took turns"
+    title = f"CIFAR-10: seconds, from the median of {TURNS} epochs that took turns"
     return [Table("cost", caption(title, results), ["", "seconds"], rows)]
 
 
@@ -193,7 +193,7 @@ def _sizes(preset: Preset) -> dict[str, Cell]:
 SET_SIZE = _identified(
     "set-size",
     "AUM on growing data sets",
-    "on Clothing1M AUM removes less (10.7 %) than on its 100K part (16.7 %), and helps more",
+    "AUM removes less of Clothing1M (10.7 %) than of its 100K part (16.7 %); larger sets may be harder to identify in",
     "two folds for every size",
     _sizes,
 )

@@ -95,7 +95,7 @@ TRAJECTORIES = Experiment(
 )
 MARGINS = Experiment(
     "Margin against AUM over epochs",
-    "margins of a clean and a mislabeled sample cross many times, their running means do not",
+    "margins of a clean and a mislabeled sample cross several times, their running means part after a few epochs",
     "the training of the trajectories",
     _cells,
     figures=_margins,

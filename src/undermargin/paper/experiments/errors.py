@@ -6,7 +6,7 @@ from undermargin.paper import published
 from undermargin.paper.cell import Cell, Noise
 from undermargin.paper.experiment import Experiment, Results, caption
 from undermargin.paper.published import DIVERGED, Numbers
-from undermargin.paper.study import STUDIES, Preset, study
+from undermargin.paper.study import STUDIES, Preset, study, title
 from undermargin.paper.tables import Table, percent
 from undermargin.paper.tables import published as as_published
 from undermargin.recipes import RECIPES
@@ -89,7 +89,7 @@ def _table(
         note += f" of {how.num_test} test samples"
     if theirs:  # neither is said in the paper
         note += "; its Bootstrap may be soft or hard, with either sign of the entropy, its MentorNet either kind"
-    return Table(name, caption(f"{data}: test error", results, note), columns, rows)
+    return Table(name, caption(f"{title(results.preset, data)}: test error", results, note), columns, rows)
 
 
 def _error(results: Results, data: str, setting: Setting, recipe: str) -> str:
@@ -134,7 +134,11 @@ def _real_table(results: Results) -> list[Table]:
     columns = [
         "recipe",
         "needs",
-        *(name for data in sets for name in ([data, "paper"] if data in published.REAL_DATA else [data])),
+        *(
+            name
+            for data in sets
+            for name in (title(results.preset, data), *(["paper"] if data in published.REAL_DATA else []))
+        ),
     ]
     return [Table("real", caption("Data sets as they are: test error and share removed, in %", results), columns, rows)]
 
@@ -200,7 +204,7 @@ REAL = Experiment(
 MNIST = Experiment(
     title="Test error of every recipe on MNIST",
     claim="",  # LeNet on MNIST: small enough for every recipe at every rate
-    cost="21 recipes x 7 settings x 3 seeds of 40 epochs" + LONGER,
+    cost="21 recipes x 7 settings x 4 seeds of 40 epochs; aum, INCV and others take some three such trainings",
     cells=lambda preset: sorted(
         cells(preset, "mnist", _settings(preset, [*UNIFORM, *ASYMMETRIC]), tuple(RECIPES)),
         key=lambda cell: (cell.noise, cell.rate) != MIDDLE,

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from undermargin.paper.cell import Cell
 from undermargin.paper.experiment import Experiment, Figures, Results, caption
 from undermargin.paper.experiments.errors import ASYMMETRIC, UNIFORM, Setting
 from undermargin.paper.kinds import IDENTIFIERS
-from undermargin.paper.study import STUDIES, Preset, study
+from undermargin.paper.study import STUDIES, Preset, study, title
 from undermargin.paper.tables import Table, percent
 
 MEASURES = ("precision", "recall", "mcc", "average_precision", "flagged_share")
@@ -40,7 +41,7 @@ def _found(results: Results, data: str, setting: Setting, name: str) -> list[dic
     return [row["identifiers"][name] for row in found if "identifiers" in row]
 
 
-def _experiment(title: str, claim: str, settings: Sequence[Setting]) -> Experiment:
+def _experiment(headline: str, claim: str, settings: Sequence[Setting]) -> Experiment:
     kind = settings[0][0]
 
     def cells(preset: Preset) -> list[Cell]:
@@ -66,10 +67,9 @@ def _experiment(title: str, claim: str, settings: Sequence[Setting]) -> Experime
                 for noise, rate in settings
                 if (founds := _found(results, data, (noise, rate), name))
             ]
-            title = caption(f"{data}, {kind} noise: how well flipped labels are found, in %", results)
-            made.append(
-                Table(f"identification-{data}-{kind}", title, ["identifier", "needs", "rate", "seeds", *MEASURES], rows)
-            )
+            text = f"{title(results.preset, data)}, {kind} noise: how well flipped labels are found, in %"
+            columns = ["identifier", "needs", "rate", "seeds", *MEASURES]
+            made.append(Table(f"identification-{data}-{kind}", caption(text, results), columns, rows))
         return made
 
     def drawn(results: Results) -> Figures:
@@ -82,12 +82,13 @@ def _experiment(title: str, claim: str, settings: Sequence[Setting]) -> Experime
             shown = {name: [(x, founds) for x, founds in points if founds] for name, points in lines.items()}
             shown = {name: points for name, points in shown.items() if points}
             if shown:
-                title = caption(f"{data}, {kind} noise", results)
-                made[f"identification-{data}-{kind}"] = figures.precision_recall(shown, title)
+                text = caption(f"{title(results.preset, data)}, {kind} noise", results)
+                rates = [rate for _, rate in settings]
+                made[f"identification-{data}-{kind}"] = figures.precision_recall(shown, rates, text)
         return made
 
     cost = "two folds and one plain training of 150 epochs a rate and seed, and INCV"
-    return Experiment(title, claim, cost, cells, tables, drawn)
+    return Experiment(headline, claim, cost, cells, tables, drawn)
 
 
 PRECISION_RECALL = _experiment(
@@ -108,8 +109,14 @@ def _histogram_cells(preset: Preset) -> list[Cell]:
 
 
 def _histograms(results: Results) -> Figures:
-    found = {cell.data: numbers for cell in _histogram_cells(results.preset) if (numbers := results.numbers(cell))}
-    return {"histograms": figures.histograms(found, caption("AUM with 40 % uniform noise", results))} if found else {}
+    found = _by_title(results, _histogram_cells(results.preset))
+    text = caption("AUM in the first fold, 40 % uniform noise", results)
+    return {"histograms": figures.histograms(found, text)} if found else {}
+
+
+def _by_title(results: Results, cells: Sequence[Cell]) -> dict[str, dict[str, Any]]:
+    """The numbers of those that were run, by what their data sets are called."""
+    return {title(results.preset, cell.data): numbers for cell in cells if (numbers := results.numbers(cell))}
 
 
 HISTOGRAMS = Experiment(
@@ -126,8 +133,9 @@ def _real_cells(preset: Preset) -> list[Cell]:
 
 
 def _densities(results: Results) -> Figures:
-    found = {cell.data: numbers for cell in _real_cells(results.preset) if (numbers := results.numbers(cell))}
-    return {"densities": figures.histograms(found, caption("AUM, labels as they are", results))} if found else {}
+    found = _by_title(results, _real_cells(results.preset))
+    text = caption("AUM in the first fold, labels as they are", results)
+    return {"densities": figures.histograms(found, text)} if found else {}
 
 
 def _lowest(results: Results) -> Figures:
@@ -145,7 +153,7 @@ def _lowest(results: Results) -> Figures:
             lowest = train.subset(np.array(numbers["lowest"]))
             names = [WORDNET_ID.sub("", lowest.class_names[label]) for label in lowest.labels]
             made[f"lowest-{cell.data}"] = figures.grid(
-                figures.decoded(lowest), names, caption(f"{cell.data}: lowest AUM", results)
+                figures.decoded(lowest), names, caption(f"{title(results.preset, cell.data)}: lowest AUM", results)
             )
     return made
 
@@ -157,8 +165,9 @@ def _flagged_lists(results: Results) -> list[Table]:
         arrays = results.arrays(cell)
         if arrays is not None:
             rows = [[str(index), label] for index, label in zip(arrays["flagged"], arrays["labels"], strict=True)]
-            title = caption(f"{cell.data}: flagged, by place in the training set as it was read", results)
-            made.append(Table(f"flagged-{cell.data}", title, ["index", "label"], rows, is_listed=False))
+            text = f"{title(results.preset, cell.data)}: flagged, by place in the training set as it was read"
+            columns = ["index", "label"]
+            made.append(Table(f"flagged-{cell.data}", caption(text, results), columns, rows, is_listed=False))
     return made
 
 

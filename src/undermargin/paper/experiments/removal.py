@@ -6,11 +6,11 @@ from undermargin.folds import Procedure
 from undermargin.paper import figures
 from undermargin.paper.cell import Cell
 from undermargin.paper.experiment import Experiment, Figures, Results, caption
-from undermargin.paper.study import Preset
+from undermargin.paper.study import Preset, title
 from undermargin.paper.tables import Table, percent
 
 SHARES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7)
-RANKINGS = ("aum", "random")
+RANKINGS = {"aum": "lowest AUM", "random": "by lot"}
 PERCENTILES = (80, 90, 95, 97, 99, 100)
 
 
@@ -19,26 +19,31 @@ def _hundred(preset: Preset) -> str:
     return "tiny-imagenet" if preset == "laptop" else "cifar100"
 
 
+def _title(preset: Preset) -> str:
+    data = _hundred(preset)
+    return title(preset, data) + ("" if data == "cifar100" else ", in place of CIFAR-100")
+
+
 def _removal_cells(preset: Preset) -> list[Cell]:
     base = Cell("removal", preset, _hundred(preset))
     nothing, *shares = SHARES[::4] if preset == "smoke" else SHARES
     varied = [base.varied(ranking=ranking, share=share) for share in shares for ranking in RANKINGS]
-    return [base.varied(ranking=RANKINGS[0], share=nothing), *varied]  # nothing is the same by any ranking
+    return [base.varied(ranking="aum", share=nothing), *varied]  # nothing is the same by any ranking
 
 
 def _removal(results: Results) -> Figures:
-    lines: dict[str, list[tuple[float, float]]] = {ranking: [] for ranking in RANKINGS}
+    lines: dict[str, list[tuple[float, float]]] = {name: [] for name in RANKINGS.values()}
     for cell in _removal_cells(results.preset):
         if numbers := results.numbers(cell):
             for ranking in (cell.option("ranking"),) if cell.option("share") else RANKINGS:
-                lines[ranking].append((100 * cell.option("share"), 100 * numbers["test_error"]))
+                lines[RANKINGS[ranking]].append((100 * cell.option("share"), 100 * numbers["test_error"]))
     if not any(lines.values()):
         return {}
     fold = Cell("identification", results.preset, _hundred(results.preset))
     found = results.numbers(fold)
     removed = None if found is None else 100 * float(found["removed"])
-    title = caption(f"{_hundred(results.preset)}: error by share removed", results)
-    return {"removal": figures.curves(lines, title, "share removed in %", "test error in %", removed)}
+    text = caption(f"{_title(results.preset)}: error by share removed", results)
+    return {"removal": figures.curves(lines, text, "share removed in %", "test error in %", removed)}
 
 
 REMOVAL = Experiment(
@@ -79,8 +84,8 @@ def _percentile_table(results: Results) -> list[Table]:
                 found = dict.fromkeys(measures) | {"flagged_share": found["flagged_share"]}
             values = (numbers["test_error"], *(found[measure] for measure in measures))
             rows.append([name, str(share), *(percent([value]) for value in values)])
-    title = caption(f"{_hundred(results.preset)}: by percentile, in %", results)
-    return [Table("percentiles", title, ["", "percentile", "test error", *measures], rows)]
+    text = caption(f"{_title(results.preset)}: by percentile, in %", results)
+    return [Table("percentiles", text, ["", "percentile", "test error", *measures], rows)]
 
 
 def _percentiles(results: Results) -> Figures:
@@ -90,13 +95,13 @@ def _percentiles(results: Results) -> Figures:
     }
     if not any(lines.values()):
         return {}
-    title = caption(f"{_hundred(results.preset)}: error by percentile", results)
-    return {"percentiles": figures.curves(lines, title, "percentile of threshold samples", "test error in %")}
+    text = caption(f"{_title(results.preset)}: error by percentile", results)
+    return {"percentiles": figures.curves(lines, text, "percentile of threshold samples", "test error in %")}
 
 
 PERCENTILE = Experiment(
     "Test error by percentile of the threshold samples",
-    "90th: 41 %, 99th: 39 %: the choice hardly matters",
+    "the choice hardly matters on CIFAR-100 as it is; with 40 % noise higher is better, 90th 41 %, 99th 39 %",
     "6 trainings of 300 epochs, after two folds, with noise and without",
     lambda preset: [cell for noisy in (True, False) for cell in _percentile_cells(preset, is_noisy=noisy).values()],
     _percentile_table,
