@@ -39,10 +39,39 @@ fitted = recipes.fit(
 fitted.test_error(), fitted.scores["aum"], fitted.predict(np.arange(10))
 ```
 
-`train` and `test` are whatever `scan` takes: a path, (inputs, labels), a frame, a data set. `recipe` is a name, or a
-method with settings of one's own, such as `CoTeaching(gradual_epochs=5)`. `folder=` takes checkpoints: the same call
-goes on where it was killed. `Fitted` has the classifier, the tracker's scores, and where the recipe has them its own
-score, verdicts, weights or soft labels.
+`train` and `test` are whatever `scan` takes: a path, (inputs, labels), a frame, a data set; of an official data set,
+`official.load("mnist", "data").samples()`. `recipe` is a name, or a method with settings of one's own, such as
+`CoTeaching(gradual_epochs=5)`. `folder=` takes checkpoints: the same call goes on where it was killed. `Fitted` has the
+classifier, the tracker's scores, and where the recipe has them its own score, verdicts, weights or soft labels.
+
+Network, length and augmentation are chosen from the data, as for a scan, or named:
+
+```python
+from sklearn.datasets import load_digits
+from torch import nn
+
+digits = load_digits()
+noisy = noise.uniform(digits.target, 0.3, 10, seed=0)
+
+fitted = recipes.fit(
+    (digits.images, noisy),
+    recipe="aum",
+    model=lambda outputs: nn.Sequential(nn.Flatten(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, outputs)),
+    budget=recipes.Budget(epochs=10, batch_size=32, learning_rate=0.01),
+    is_augmented=False,
+    test=(digits.images, digits.target),
+)
+fitted.test_error(), fitted.verdicts.summary()["flagged_share"]
+```
+
+- `model` makes a network from a number of outputs (recipe `aum` asks for one more than there are classes). Images come
+  to it as numbers around 0, (batch, channels, height, width), everything else as numbers of mean 0 and deviation 1. The
+  [paper's networks](official-data.md) are made like this: `lambda outputs: NETWORKS["lenet5"](outputs, side=28)`.
+- `Budget` is the paper's optimizer unless it says otherwise: SGD with a rate of .1, momentum .9 and decay 1e-4, for
+  networks with batch normalisation. One without wants a tenth of that rate, or `optimizer="adamw"` with .001. Whether
+  a recipe helps can depend on it: compare recipes at a rate that standard training likes.
+- Images are shifted, and mirrored if they are coloured, unless `is_augmented=False`: a small network needs time to
+  learn shifted digits, and a recipe that judges samples after few epochs takes the hard ones for wrong.
 """
 
 

@@ -309,6 +309,11 @@ def test_a_column_that_only_numbers_the_rows_is_no_feature():
         (np.array([-1.0, 0.0, 1.0]), [0, 128, 255]),
         (np.array([0, 2048, 4095], np.uint16), [0, 128, 255]),
         (np.array([False, True, True]), [0, 255, 255]),
+        (np.array([0.0, 8.0, 16.0]), [0, 128, 255]),  # scikit-learn's digits
+        (np.array([0, 8, 16], np.uint8), [0, 128, 255]),
+        (np.array([0, 1, 1], np.uint8), [0, 255, 255]),
+        (np.array([3, 20, 200], np.uint8), [3, 20, 200]),
+        (np.array([-2.0, -2.0, -2.0]), [0, 0, 0]),
         (np.array([0.0, 100.0, 200.0]), [0, 100, 200]),
     ],
 )

@@ -13,6 +13,9 @@ from undermargin.errors import InputError
 
 INPUT_NAMES = ("x", "images", "image", "data", "embeddings", "features", "inputs", "arr_0")
 LABEL_NAMES = ("y", "labels", "label", "target", "targets", "arr_1")
+HALF_BRIGHT = (
+    128  # no bytes of a whole data set stay below: its numbers run to 1, or to something like scikit-learn's 16
+)
 # what NumPy, zipfile and zlib raise at a damaged archive
 BROKEN = (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError)
 
@@ -84,13 +87,13 @@ def _as_images(inputs: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
         )
     if inputs.shape[1] in (1, 3) and inputs.shape[3] not in (1, 3):
         inputs = inputs.transpose(0, 2, 3, 1)  # channels first, as torch has them
-    if inputs.dtype == np.uint8:
-        return np.ascontiguousarray(inputs)
     if not np.isfinite(inputs).all():
         raise InputError(f"{int((~np.isfinite(inputs)).sum())} pixels of the images are not finite")
-    low, high = float(inputs.min()), float(inputs.max())
+    low, high = (float(inputs.min()), float(inputs.max())) if inputs.size else (0.0, 255.0)
     if low < 0 or high > 255:  # whatever range they have, it becomes that of bytes
-        inputs = (inputs.astype(np.float32) - low) * (255 / (high - low))
-    elif high <= 1:
-        inputs = inputs.astype(np.float32) * 255
-    return np.ascontiguousarray(inputs.round().astype(np.uint8))
+        inputs = (inputs.astype(np.float32) - low) * (255 / max(high - low, 1e-30))
+    elif high < HALF_BRIGHT:
+        inputs = inputs.astype(np.float32) * (255 / high if high > 1 else 255)
+    if inputs.dtype != np.uint8:
+        inputs = inputs.round().astype(np.uint8)
+    return np.ascontiguousarray(inputs)
