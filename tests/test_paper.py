@@ -4,6 +4,8 @@ import io
 import itertools
 import json
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -26,6 +28,7 @@ from undermargin.paper.cell import Cell
 from undermargin.paper.kinds import KINDS, Place
 from undermargin.paper.prepared import prepare
 from undermargin.paper.published import ASYMMETRIC, REAL, REAL_DATA, UNIFORM
+from undermargin.paper.runner import commit
 from undermargin.paper.study import STUDIES
 from undermargin.paper.tables import Table
 from undermargin.recipes import RECIPES
@@ -160,6 +163,23 @@ def test_nothing_is_run_twice_and_results_carry_their_provenance(tmp_path):
     assert row["numbers"]["test_error"] == seen[0]["test_error"]
     assert row["study"]["budget"]["epochs"] == 2
     assert {"key", "kind", "preset", "data", "noise", "rate", "recipe", "seed", "seconds", "commit"} <= set(row)
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="there is no git here")
+def test_a_result_names_the_commit_of_its_code_and_says_whether_that_was_changed(tmp_path, monkeypatch):
+    code = tmp_path / "package" / "__init__.py"
+    code.parent.mkdir()
+    code.write_text("")
+    author = ("-c", "user.name=a", "-c", "user.email=a@b")
+    for words in (["init"], ["add", "."], [*author, "commit", "-m", "first"]):
+        subprocess.run(["git", "-C", tmp_path, *words], check=True, capture_output=True)
+    monkeypatch.setattr("undermargin.__file__", str(code))
+    clean = commit()
+    assert re.fullmatch("[0-9a-f]{12}", clean)
+    (tmp_path / "results.jsonl").write_text("stored in the same checkout\n")
+    assert commit() == clean
+    code.write_text("changed = True\n")
+    assert commit() == f"{clean}-dirty"
 
 
 def test_how_long_a_cell_takes_is_told_from_those_like_it(tmp_path):

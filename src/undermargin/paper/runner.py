@@ -132,11 +132,16 @@ def run_cell(cell: Cell, store: Store, root: Path) -> Done:
 
 
 def commit() -> str:
-    """The commit of the code that runs, marked if there were changes; empty outside of a checkout."""
-    here = Path(__file__).parent
+    """The commit of the code that runs, marked if that code was changed since; empty outside of a checkout."""
+    package = Path(undermargin.__file__).parent
+
+    def git(*words: str) -> str:
+        found = subprocess.run(["git", "-C", str(package), *words], capture_output=True, text=True, check=True)  # noqa: S603, S607
+        return found.stdout.strip()
+
     try:
-        words = ["git", "-C", str(here), "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
-        return subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip()  # noqa: S603
+        # results that are stored in the same checkout are no change of the code
+        return git("rev-parse", "--short=12", "HEAD") + ("-dirty" if git("status", "--porcelain", "--", ".") else "")
     except (OSError, subprocess.CalledProcessError):
         return ""
 
