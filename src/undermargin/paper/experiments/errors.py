@@ -6,7 +6,7 @@ from undermargin.paper import published
 from undermargin.paper.cell import Cell, Noise
 from undermargin.paper.experiment import Experiment, Results, caption
 from undermargin.paper.published import DIVERGED, Numbers
-from undermargin.paper.study import STUDIES, Preset, study, title
+from undermargin.paper.study import STUDIES, TITLES, Preset, study, title
 from undermargin.paper.tables import Table, percent
 from undermargin.paper.tables import published as as_published
 from undermargin.recipes import RECIPES
@@ -113,34 +113,33 @@ def _real_sets(preset: Preset) -> list[str]:
 
 
 def _real_table(results: Results) -> list[Table]:
-    rows = []
     sets = _real_sets(results.preset)
+    columns = ["recipe", "needs"]
+    for data in sets:
+        columns += [title(results.preset, data), *(["paper"] if _is_comparable(results.preset, data) else [])]
+    rows = []
     for recipe in published.REAL:
         errors = {data: _error(results, data, ("none", 0.0), recipe) for data in sets}
         if not any(errors.values()):
             continue
         row = [recipe, ", ".join(RECIPES[recipe].needs)]
         for data, error in errors.items():
-            removed = _removed(results, data, recipe)
-            row.append(error + (f" ({removed} removed)" if removed else ""))
-            if data in published.REAL_DATA:
+            row.append(_with_removed(error, _removed(results, data, recipe)))
+            if _is_comparable(results.preset, data):
                 column = published.REAL_DATA.index(data)
-                removed = (
-                    as_published(published.REAL_REMOVED[recipe][column]) if recipe in published.REAL_REMOVED else ""
-                )
-                theirs = as_published(published.REAL[recipe][column])
-                row.append(theirs + (f" ({removed} removed)" if removed else ""))
+                removed = published.REAL_REMOVED[recipe][column] if recipe in published.REAL_REMOVED else None
+                row.append(_with_removed(as_published(published.REAL[recipe][column]), as_published(removed)))
         rows.append(row)
-    columns = [
-        "recipe",
-        "needs",
-        *(
-            name
-            for data in sets
-            for name in (title(results.preset, data), *(["paper"] if data in published.REAL_DATA else []))
-        ),
-    ]
     return [Table("real", caption("Data sets as they are: test error and share removed, in %", results), columns, rows)]
+
+
+def _is_comparable(preset: Preset, data: str) -> bool:
+    """Whether the paper has numbers of this data set, of all of its classes."""
+    return data in published.REAL_DATA and title(preset, data) == TITLES[data]
+
+
+def _with_removed(error: str, removed: str) -> str:
+    return error + (f" ({removed} removed)" if removed else "")
 
 
 def _cifar_sets(preset: Preset) -> tuple[str, ...]:
@@ -170,7 +169,7 @@ TINY_UNIFORM = Experiment(
             "tiny-imagenet-uniform",
             "tiny-imagenet",
             UNIFORM if results.preset == "paper" else [MIDDLE],
-            published.UNIFORM["tiny-imagenet"] if results.preset == "paper" else {},  # of all 200 classes
+            published.UNIFORM["tiny-imagenet"] if _is_comparable(results.preset, "tiny-imagenet") else {},
             published.RATES,
         )
     ],
