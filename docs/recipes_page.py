@@ -70,8 +70,8 @@ fitted.test_error(), fitted.verdicts.summary()["flagged_share"]
 - `Budget` is the paper's optimizer unless it says otherwise: SGD with a rate of .1, momentum .9 and decay 1e-4, for
   networks with batch normalisation. One without wants a tenth of that rate, or `optimizer="adamw"` with .001. Whether
   a recipe helps can depend on it: compare recipes at a rate that standard training likes.
-- Images are shifted, and mirrored if they are coloured, unless `is_augmented=False`: a small network needs time to
-  learn shifted digits, and a recipe that judges samples after few epochs takes the hard ones for wrong.
+- Images are shifted, and mirrored if they are coloured, unless `is_augmented=False`: a network
+  without convolutions, or few epochs, may want them as they are.
 """
 
 

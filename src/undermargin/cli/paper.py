@@ -58,26 +58,38 @@ def paper(
         show.result(_plan([cell for some in cells.values() for cell in some], results), as_json, show.plan)
         return
     runner = experiments.Runner(store, data, jobs, ray)
-    files: list[Path] = []
-    failures: list[str] = []
-    for one in names:
-        try:
-            if not no_run:
-                runner.run(cells[one], show.cell)
-        except UndermarginError as error:  # a data set that is not there, say: the other experiments go on
-            failures.append(f"{one}: {error}")
-        except KeyboardInterrupt:
-            show.aside("interrupted; the same command goes on from here")
-            raise typer.Exit(130) from None
-        try:
-            files += experiments.write(one, experiments.Results.read(store, preset, data))
-        except InputError as error:
-            failures.append(f"{one}: {error}")
+    files, failures = _carried_out(cells, preset, runner, is_run=not no_run)
     if not files and not failures:
         show.aside(f"nothing of {name} in preset {preset} has been run into {out} yet")
     show.result([str(path) for path in files], as_json, show.files)
     if failures:
         raise UndermarginError("; ".join(failures))
+
+
+def _carried_out(
+    cells: dict[str, list[Any]], preset: Any, runner: Any, *, is_run: bool
+) -> tuple[list[Path], list[str]]:
+    """Run each experiment's cells and write what it shows: the files, and what failed."""
+    from undermargin.cli import show_paper as show
+    from undermargin.errors import InputError, UndermarginError
+    from undermargin.paper import Results, write
+
+    files: list[Path] = []
+    failures: list[str] = []
+    for name, some in cells.items():
+        try:
+            if is_run:
+                runner.run(some, show.cell)
+        except UndermarginError as error:  # a data set that is not there, say: the other experiments go on
+            failures.append(f"{name}: {error}")
+        except KeyboardInterrupt:
+            show.aside("interrupted; the same command goes on from here")
+            raise typer.Exit(130) from None
+        try:
+            files += write(name, Results.read(runner.store, preset, runner.root))
+        except InputError as error:
+            failures.append(f"{name}: {error}")
+    return files, failures
 
 
 def _datasets(root: Path) -> list[dict[str, Any]]:
