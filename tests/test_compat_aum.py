@@ -179,3 +179,23 @@ def test_nowhere_to_write_is_an_error():
 def test_nothing_observed_writes_an_empty_file(tmp_path):
     ours.AUMCalculator(str(tmp_path)).finalize()
     assert (tmp_path / "aum_values.csv").read_text() == "sample_id,aum\n"
+
+
+def test_what_did_not_count_is_said_also_after_more_ids_have_come(tmp_path):
+    calculator = ours.AUMCalculator(str(tmp_path))
+    calculator.update(torch.tensor([[torch.nan, 0.0], [1.0, 0.0]]), torch.tensor([0, 0]), ["bad", "good"])
+    for start in range(0, 3000, 1000):
+        ids = [str(number) for number in range(start, start + 1000)]
+        calculator.update(torch.zeros(1000, 2), torch.zeros(1000, dtype=torch.long), ids)
+    with pytest.warns(UndermarginWarning, match="non-finite logits: 1"):
+        calculator.finalize()
+
+
+def test_the_sums_of_all_samples_are_read_twice_and_not_once_a_sample(tmp_path, monkeypatch):
+    calculator = ours.AUMCalculator(str(tmp_path))
+    calculator.update(torch.zeros(300, 2), torch.zeros(300, dtype=torch.long), list(range(300)))
+    read = []
+    column = ours.AUMCalculator._column
+    monkeypatch.setattr(ours.AUMCalculator, "_column", lambda self, number: read.append(number) or column(self, number))
+    calculator.finalize()
+    assert read == [0, 1]

@@ -104,3 +104,8 @@ def test_labels_that_cannot_be_folded_are_errors(labels, num_classes, message):
 def test_there_are_two_folds():
     with pytest.raises(InputError, match=r"fold is 2, expected one of \[0, 1\]"):
         threshold_samples(100, 3, 2)
+
+
+def test_every_preset_names_its_cutoff():
+    presets = (Procedure.paper, Procedure.reference, Procedure.default)
+    assert [preset.cutoff for preset in presets] == ["paper", "reference", "auto"]

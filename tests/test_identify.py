@@ -164,3 +164,17 @@ def test_verdicts_of_two_folds_combine_as_specified_and_their_order_agrees(sampl
     for verdict in ("flagged", "kept"):
         excess = [verdicts.excess[index] for index in verdicts.order if verdicts[index] == verdict]
         assert excess == sorted(excess)
+
+
+def test_a_cutoff_that_flags_nobody_still_orders_by_score(run):
+    scores = np.r_[np.ones(490), np.linspace(0, 0.9, 10)]
+    verdicts = identify(run(scores, labels=np.zeros(500, int)), "beta")  # saturated: there is nothing to fit
+    assert not len(verdicts.flagged)
+    assert verdicts.order[:10].tolist() == list(range(490, 500))
+    assert verdicts.summary()["cutoff"]["values"][0] < 0
+
+
+def test_runs_that_name_their_classes_differently_are_refused(run):
+    ours, theirs = (run([0, 1, 2, 3], threshold=[1], labels=[0, 1, 0, 1], class_names=list(ab)) for ab in ("ab", "ba"))
+    with pytest.raises(IdentifyError, match="disagree about the names of the classes"):
+        identify([ours, theirs])

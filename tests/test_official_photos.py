@@ -66,6 +66,13 @@ def test_tiny_imagenet_unpacked(tiny):
     check_tiny(tiny.parent)
 
 
+def test_images_of_tiny_imagenet_keep_the_names_of_their_files(tiny):
+    train = official.load("tiny-imagenet", tiny.parent)
+    assert all((tiny / name).is_file() for name in train.ids)
+    assert train.subset(np.array([2, 0])).ids == [train.ids[2], train.ids[0]]
+    assert train.samples().ids == train.ids
+
+
 def test_tiny_imagenet_from_a_zip_file(tiny):
     shutil.make_archive(str(tiny), "zip", tiny.parent, tiny.name)
     shutil.rmtree(tiny)
@@ -223,6 +230,12 @@ def test_clothing1m_with_a_file_that_has_no_label_or_leads_elsewhere(clothes):
         official.load("clothing1m", clothes).images.read(0)
     (clothes / "clothing1m/clean_val_key_list.txt").unlink()
     with pytest.raises(InputError, match=r"there is no .*clean_val_key_list.txt"):
+        official.load("clothing1m", clothes)
+
+
+def test_clothing1m_whose_images_are_still_packed_says_so(clothes):
+    shutil.rmtree(clothes / "clothing1m/images")
+    with pytest.raises(InputError, match=r"the images are not there: .* is missing; unpack images/\*.tar"):
         official.load("clothing1m", clothes)
 
 

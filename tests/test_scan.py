@@ -5,6 +5,8 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -13,7 +15,7 @@ import torch
 from sklearn.datasets import load_digits, make_blobs
 from typer.testing import CliRunner
 
-from undermargin import Verdicts, metrics, noise, scan
+from undermargin import Procedure, Verdicts, metrics, noise, scan
 from undermargin.cli import app
 from undermargin.errors import FolderError, IdentifyError
 from undermargin.folder import Folder
@@ -144,19 +146,30 @@ def array_file(blobs, tmp_path):
     return tmp_path / "blobs.npz"
 
 
+def written(folder):
+    """What a folder holds, and how much of it."""
+    sizes = set()
+    for path in folder.rglob("*"):
+        with suppress(FileNotFoundError):  # renamed in between
+            sizes.add((path, path.stat().st_size))
+    return sizes
+
+
 def test_killed_at_random_moments_and_started_again_it_ends_with_the_same_verdicts(array_file, tmp_path):
     environment = dict(os.environ)
     whole = subprocess.run(command(array_file, tmp_path / "whole"), capture_output=True, text=True, env=environment)
     assert whole.returncode == 0, whole.stderr
     lot = random.Random(0)
     kills = 0
-    for _ in range(10):
+    for writes in [1, *(lot.randrange(1, 20) for _ in range(9))]:  # a number of them is a moment on any machine
         process = subprocess.Popen(
             command(array_file, tmp_path / "killed"), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment
         )
-        deadline = time.monotonic() + lot.uniform(2.5, 4.5)
-        while process.poll() is None and time.monotonic() < deadline:
-            time.sleep(0.02)
+        seen = written(tmp_path / "killed")
+        while process.poll() is None and writes:
+            now = written(tmp_path / "killed")
+            seen, writes = now, writes - (now != seen)
+            time.sleep(0.002)
         if process.poll() is None:
             process.send_signal(signal.SIGKILL)
             kills += 1
@@ -256,3 +269,19 @@ def test_reading_images_is_shown_unless_somebody_wants_it_quiet(tmp_path):
     assert "reading images: 16 of 16" in loud.stderr
     for option in ("--quiet", "--json"):
         assert CliRunner().invoke(app, [*words, "--out", str(tmp_path / option), option]).stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("procedure", "described"),
+    [
+        (Procedure.default, "the lower of"),
+        (Procedure.paper, "99th percentile"),
+        (Procedure.reference, "the authors' code: strictly below the 99th"),
+        (replace(Procedure.paper, percentile=50.0), "50th percentile"),
+    ],
+)
+def test_a_scan_is_judged_as_its_procedure_says_unless_it_is_told(procedure, described, blobs, tmp_path):
+    own = scan(blobs[:2], tmp_path / "own", procedure=procedure, epochs=2)
+    told = scan(blobs[:2], tmp_path / "told", procedure=procedure, epochs=2, cutoff="gaussian")
+    assert own.about["cutoff"]["description"].startswith(described)
+    assert told.about["cutoff"]["name"] == "gaussian"

@@ -76,3 +76,9 @@ def test_losses_keep_their_digits_near_zero_and_far_from_it(ahead):
 def test_a_masked_class_of_minus_infinity_disturbs_nobody():
     assert one("margin", [1.0, -torch.inf, 0.0], 0) == [1.0]
     assert one("el2n", [0.0, -torch.inf, 0.0], 0) == pytest.approx([np.sqrt(0.5)])
+
+
+@pytest.mark.parametrize("name", SIGNALS)
+def test_a_shift_of_all_logits_changes_nothing(name):
+    logits, labels = torch.randint(-40, 40, (20, 7)) / 8, torch.randint(0, 7, (20, 1))  # exact, shifted or not
+    torch.testing.assert_close(signal(name, logits + 10_000, labels), signal(name, logits, labels), rtol=0, atol=0)

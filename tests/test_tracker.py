@@ -561,3 +561,42 @@ def test_a_state_of_other_settings_or_a_damaged_file_is_refused(tmp_path):
 def test_a_tracker_that_has_seen_nothing_saves_loads_and_scores(tmp_path):
     Tracker(2).save(tmp_path / "empty")
     assert np.isnan(Tracker.load(tmp_path / "empty").scores()).all()
+
+
+def test_until_epoch_without_epochs_is_an_error():
+    tracker = Tracker(2, until_epoch=1)
+    tracker.update([[3.0, 0.0]], [0], [0])
+    with pytest.raises(ObservationError, match="skip_epochs and until_epoch need epochs"):
+        tracker.scores()
+
+
+@pytest.mark.parametrize("bounds", [{"skip_epochs": 1}, {"until_epoch": 2}])
+def test_trackers_that_each_left_out_epochs_are_not_merged(bounds):
+    first, second = Tracker(1, **bounds), Tracker(1, **bounds)
+    for tracker, margins in ((first, (1.0, 2.0)), (second, (3.0, 4.0))):
+        for margin in margins:
+            tracker.update([[margin, 0.0]], [0], [0])
+            tracker.end_epoch()
+    with pytest.raises(InputError, match=r"both trackers have ended epochs.* all 2 \+ 2 would"):
+        first.merge(second)
+    fresh = Tracker(1, **bounds)
+    fresh.merge(second)
+    assert fresh.scores() == second.scores()
+
+
+def test_an_id_that_nobody_gave_is_called_one():
+    tracker = Tracker(2, ids=[100, 200])
+    tracker.update([[3.0, 0.0]], [0], [300])
+    with pytest.warns(UndermarginWarning, match=r"ids that are none of those given as Tracker\(n, ids="):
+        tracker.scores()
+
+
+def test_a_state_that_is_none_is_refused():
+    with pytest.raises(InputError, match="this state is of a tracker with None"):
+        Tracker(2).load_state_dict({})
+
+
+def test_an_empty_tensor_of_whatever_type_is_an_empty_batch():
+    tracker = Tracker(2)
+    tracker.update(torch.zeros(0, 3), torch.tensor([]), torch.tensor([]))
+    assert np.isnan(tracker.scores()).all()

@@ -105,6 +105,7 @@ def test_saving_and_loading_at_any_moment_changes_nothing(tmp_path_factory, stre
         whole.end_epoch()
         saved.end_epoch()
     for name in NAMES:
-        np.testing.assert_array_equal(saved.scores(name), whole.scores(name))
+        # to the last digit but one: batches that are joined otherwise pass through other kernels
+        np.testing.assert_allclose(saved.scores(name), whole.scores(name), rtol=1e-6, atol=1e-7)
     for ours, theirs in zip(saved.suggestions(), whole.suggestions(), strict=True):
         np.testing.assert_array_equal(ours, theirs)

@@ -221,3 +221,48 @@ def test_many_ids_of_several_lines_survive_a_csv(tmp_path):
 def test_another_ending_is_refused(verdicts, tmp_path):
     with pytest.raises(InputError, match=r"as \.parquet or \.csv"):
         verdicts.save(tmp_path / "v.xlsx")
+
+
+def test_a_data_set_of_a_package_that_is_called_datasets_too_becomes_a_subset(verdicts):
+    class Own(torch.utils.data.Dataset):
+        def __len__(self):
+            return len(verdicts)
+
+        def __getitem__(self, index):
+            return index
+
+    Own.__module__ = "datasets.cifar"
+    assert len(verdicts.clean(Own())) == len(verdicts) - len(verdicts.flagged)
+
+
+def test_postal_codes_are_names_and_not_numbers_of_classes(run, tmp_path):
+    names = ["10001", "9021012345678"]
+    found = identify(run([0, 1, 2, 3], threshold=[1], labels=[0, 1, 0, 1], class_names=names))
+    found.save(tmp_path / "verdicts.csv")
+    assert [row["label"] for row in Verdicts.load(tmp_path / "verdicts.csv").summary()["classes"]] == names
+
+
+def test_classes_called_na_survive_an_editor_that_drops_quotes(run, tmp_path):
+    path = tmp_path / "verdicts.csv"
+    identify(run([0, 1, 2, 3], threshold=[1], labels=[0, 1, 0, 1], class_names=["NA", "null"])).save(path)
+    path.write_text(path.read_text().replace('"', ""))
+    assert [row["label"] for row in Verdicts.load(path).summary()["classes"]] == ["NA", "null"]
+
+
+def test_a_label_that_is_missing_in_some_rows_is_refused(verdicts, tmp_path):
+    path = tmp_path / "verdicts.csv"
+    verdicts.save(path)
+    rows = path.read_text().splitlines()
+    cells = rows[1].split(",")
+    cells[2] = ""
+    path.write_text("\n".join([rows[0], ",".join(cells), *rows[2:]]) + "\n")
+    with pytest.raises(InputError, match=f"1 of {len(verdicts)} samples have no label"):
+        Verdicts.load(path)
+
+
+def test_a_frame_of_a_library_that_is_not_there_says_how_to_get_it(verdicts, monkeypatch):
+    monkeypatch.setattr("undermargin.verdicts.find_spec", lambda name: None)
+    with pytest.raises(InputError, match=r"pandas is not installed: pip install 'undermargin\[pandas\]'"):
+        verdicts.to_pandas()
+    with pytest.raises(InputError, match="polars is not installed"):
+        verdicts.to_polars()

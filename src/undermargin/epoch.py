@@ -20,7 +20,7 @@ BUFFER = 1 << 16  # numbers that wait together: few enough for a cache, enough t
 BLOCK = 1 << 16  # samples handled together when an epoch ends
 TELLING_ROWS = 8  # fewer may sum to one by chance
 
-Triple = tuple[Tensor, Tensor, Tensor]
+Observed = tuple[Tensor, ...]  # labels and indices (batch,), and what was observed, a row a sample
 
 # Behind the samples' rows stand spare rows that take what must not count. Their counts are the report.
 SPARE_ROWS = ("negative label", "non-finite logits", "label too large", "index out of range")
@@ -57,8 +57,8 @@ class Epoch:
             self.slots = torch.full((rows,), len(logits_of), dtype=torch.int32, device=device)
             self.slots[logits_of.to(device)] = torch.arange(len(logits_of), dtype=torch.int32, device=device)
         self.looks_like_probabilities: Tensor | None = None
-        self._batches: list[Triple] = []  # (logits, labels, indices)
-        self._statistics: list[Triple] = []  # (statistics, labels, indices)
+        self._batches: list[Observed] = []  # with logits
+        self._statistics: list[Observed] = []  # with statistics
 
     def update(self, logits: Tensor, labels: Tensor, indices: Tensor) -> None:
         """Take a batch: logits (batch, outputs), labels (batch,), indices (batch,)."""
@@ -66,9 +66,9 @@ class Epoch:
         labels, indices = labels.clone(), indices.clone()
         if logits.numel() >= BUFFER:
             self._measure_batches()
-            self._measure(logits, labels, indices)
+            self._measure(labels, indices, logits)
         else:
-            self._batches.append((logits.clone(), labels, indices))
+            self._batches.append((labels, indices, logits.clone()))
             if len(self._batches) * logits.numel() >= BUFFER:
                 self._measure_batches()
 
@@ -81,18 +81,17 @@ class Epoch:
         if self._batches:
             self._measure(*_joined(self._batches))
 
-    def _measure(self, logits: Tensor, labels: Tensor, indices: Tensor) -> None:
+    def _measure(self, labels: Tensor, indices: Tensor, logits: Tensor) -> None:
         """Look at all classes of a batch, and leave its statistics to be added."""
         batch = Batch(logits, labels.unsqueeze(1).clamp(0, self.num_outputs - 1))
         if self.looks_like_probabilities is None and len(logits) >= TELLING_ROWS:
             self.looks_like_probabilities = _sum_to_one(batch.logits)
         # in the sums' own type: what does not fit into it is not finite there
-        values = batch.statistics(with_softmax=self.with_softmax).values.to(self.tensors["sums"].dtype)
-        statistics = Statistics(values)
+        parts = [part.to(self.tensors["sums"].dtype) for part in batch.statistics(with_softmax=self.with_softmax).parts]
         if self.suggestions is not None or len(self.tensors) > 1:
-            self._add_wide(batch, statistics, self._rows(statistics.margin, labels, indices))
-        self._statistics.append((values, labels, indices))
-        if len(self._statistics) * values.numel() >= BUFFER:
+            self._add_wide(batch, Statistics(*parts), self._rows(parts[0], labels, indices))
+        self._statistics.append((labels, indices, *parts))
+        if len(self._statistics) * len(parts) * len(labels) >= BUFFER:
             self._add_signals()
 
     def _add_wide(self, batch: Batch, statistics: Statistics, rows: Tensor) -> None:
@@ -108,8 +107,8 @@ class Epoch:
 
     def _add_signals(self) -> None:
         if self._statistics:
-            values, labels, indices = _joined(self._statistics)
-            statistics = Statistics(values)
+            labels, indices, *parts = _joined(self._statistics)
+            statistics = Statistics(*parts)
             rows = self._rows(statistics.margin, labels, indices)
             signals = [SIGNALS[signal](statistics) for signal in self.narrow]
             added = torch.cat((*signals, torch.ones_like(statistics.margin)), 1)
@@ -166,11 +165,11 @@ class Epoch:
             tensor.zero_()
 
 
-def _joined(waiting: list[Triple]) -> Triple:
+def _joined(waiting: list[Observed]) -> Observed:
     """Everything that waits, as one batch; nothing waits any more."""
-    first, second, third = (parts[0] if len(parts) == 1 else torch.cat(parts) for parts in zip(*waiting, strict=True))
+    joined = waiting[0] if len(waiting) == 1 else tuple(torch.cat(parts) for parts in zip(*waiting, strict=True))
     waiting.clear()
-    return first, second, third
+    return joined
 
 
 def _add_rows(sums: Tensor, rows: Tensor, values: Tensor) -> None:

@@ -1,7 +1,7 @@
 """Who wears the extra label, and every choice of the procedure in one record."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -28,10 +28,17 @@ class Procedure:
     is_strict: bool = False  # flagged below the cutoff only, not at it
     shares_seed: bool = False  # both folds start from the same weights and batch order
     epochs: int | None = None  # of each fold; None: chosen from the data, and fewer once the ranking has settled
+    # scan's, unless it is told another; not in the repr, by which results are known of recipes that have their own
+    chosen_cutoff: Literal["percentile", "auto"] = field(default="percentile", repr=False)
 
     paper: ClassVar["Procedure"]
     reference: ClassVar["Procedure"]
     default: ClassVar["Procedure"]
+
+    @property
+    def cutoff(self) -> str:
+        """The row of CUTOFFS that a scan is judged by if it is not told another."""
+        return "auto" if self.chosen_cutoff == "auto" else "reference" if self.is_strict else "paper"
 
     def num_threshold_samples(self, num_samples: int, num_classes: int) -> int:
         """How many samples wear the extra label in one fold."""
@@ -42,7 +49,7 @@ class Procedure:
 Procedure.paper = Procedure(epochs=150)  # all before the first drop of the learning rate
 Procedure.reference = Procedure(threshold_size="classes", skip_epochs=1, is_strict=True, shares_seed=True, epochs=150)
 # with two classes N / (c + 1) would turn a third of the data into threshold samples
-Procedure.default = Procedure(max_threshold_share=0.1, is_balanced=True)
+Procedure.default = Procedure(max_threshold_share=0.1, is_balanced=True, chosen_cutoff="auto")
 
 
 @dataclass(frozen=True)

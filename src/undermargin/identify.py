@@ -86,6 +86,8 @@ def _check(runs: Sequence[Run]) -> None:
             raise IdentifyError("the runs disagree about the samples' labels; are they of one data set?")
         if run.ids is not None and runs[0].ids is not None and run.ids != runs[0].ids:
             raise IdentifyError("the runs disagree about the samples' ids; are they of one data set?")
+        if None not in (run.class_names, runs[0].class_names) and run.class_names != runs[0].class_names:
+            raise IdentifyError("the runs disagree about the names of the classes; are they of one data set?")
 
 
 def _suggestions(
@@ -139,7 +141,7 @@ def _about(
         }
         if min(counts) < FEW_THRESHOLD_SAMPLES:
             about["notes"].append(
-                f"only {min(counts)} threshold samples: their {share:g}th percentile is hardly more than their maximum"
+                f"only {min(counts)} threshold samples: a percentile of theirs is hardly more than their maximum"
             )
     is_unobserved = np.all([np.isnan(run.scores) for run in runs], axis=0)
     is_unobserved[list(left_out)] = False

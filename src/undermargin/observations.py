@@ -59,7 +59,7 @@ def _as_numbers(name: str, given: Any, logits: Tensor, advice: str) -> Tensor:
         if array.dtype.kind not in "iubf":
             raise InputError(f"{name} are not numbers (NumPy makes {array.dtype} of them); {advice}")
         given = torch.from_numpy(array if array.size else array.astype(np.int64))
-    numbers: Tensor = given
+    numbers: Tensor = given if given.numel() else given.long()  # nothing has no type of its own
     return numbers.reshape(1) if numbers.ndim == 0 and len(logits) == 1 else numbers
 
 

@@ -76,7 +76,7 @@ def scan(
     image_size: int | None = None,
     memory: int | None = None,
     procedure: Procedure = Procedure.default,
-    cutoff: str | float = "auto",
+    cutoff: str | float | None = None,
     model: str | MakeModel | None = None,
     epochs: int | None = None,
     seed: int = 0,
@@ -92,11 +92,13 @@ def scan(
     """Which labels of a data set look wrong. Leaves a scan folder in `out`.
 
     `source` is a path (class folders, CSV, TSV, JSON lines, Parquet, .npz, .npy, a Hugging Face folder) or data in
-    memory: (inputs, labels), a frame, a table, a data set. `model` is a name, or makes a network from a number of
-    outputs. `train` is a training of your own, called with a `Job` for each fold. `decisions` is an earlier scan of the
-    same data: what people decided there is trusted, relabels are applied, dropped samples are left out of the training.
-    `records` keeps every sample's margin at every epoch, four bytes each, for the report.
+    memory: (inputs, labels), a frame, a table, a data set. `cutoff` is a row of the table of cutoffs, or a number;
+    without it the procedure's own, which is `auto` for the default one. `model` is a name, or makes a network from a
+    number of outputs. `train` is a training of your own, called with a `Job` for each fold. `decisions` is an earlier
+    scan of the same data: what people decided there is trusted, relabels are applied, dropped samples are left out of
+    the training. `records` keeps every sample's margin at every epoch, four bytes each, for the report.
     """
+    cutoff = procedure.cutoff if cutoff is None else cutoff
     choose(cutoff)  # one that does not exist is refused now, not after the training
     accelerator(precision)  # from here on, processes that torchrun started know of each other
     folder, is_main = Folder(out), ranks.rank() == 0
@@ -159,7 +161,9 @@ def _judge(
             train_fold(chosen, task, on_epoch)
     ranks.wait()
     runs = [run or task.run() for run, task in zip(done, tasks, strict=True)]
-    verdicts = overruled(identify(runs, options.cutoff, left_out=dropped_by(decided)), decided, given)
+    share = options.procedure.percentile if choose(options.cutoff).share is not None else None
+    judged = identify(runs, options.cutoff, percentile=share, left_out=dropped_by(decided))
+    verdicts = overruled(judged, decided, given)
     return verdicts, _about(folder, samples, chosen, runs, is_own=train is not None)
 
 

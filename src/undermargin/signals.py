@@ -1,7 +1,8 @@
 """What one step of training says about each sample: pure functions of (logits, labels).
 
 Only a `Batch` looks at every class, and leaves at most three numbers a sample: the `Statistics`. All signals are
-made of these, so that they can wait until there are enough of them to be worth the operations.
+made of these, so that they can wait until there are enough of them to be worth the operations. The three are kept as
+they come out of the look at the classes: whatever is made of them is made of many batches at once.
 """
 
 import math
@@ -53,43 +54,46 @@ class Batch:
         return others.sub_(strongest).mul_(LOG2_E).exp2_()  # exp itself is much slower on a CPU
 
     def statistics(self, *, with_softmax: bool) -> "Statistics":
-        """The margin; with softmax also the largest share of the other classes among themselves, and their length."""
+        """The margin; with softmax also the sum of the weights of the other classes, and their length."""
         if not with_softmax:
             return Statistics(self.margin)
-        largest = self.weights.sum(1, keepdim=True).reciprocal_()
-        length = torch.linalg.vector_norm(self.weights, dim=1, keepdim=True).mul_(largest)
-        return Statistics(torch.cat((self.margin, largest, length), 1))
+        weights = self.weights
+        total = weights.sum(1, keepdim=True)
+        return Statistics(self.margin, total, torch.linalg.vector_norm(weights, dim=1, keepdim=True))
 
     def other_probabilities(self, statistics: "Statistics") -> Tensor:
         """Softmax with the label's own set to 0, in the place of the weights: (batch, classes)."""
-        return self.weights.mul_(statistics.rest * statistics.largest)
+        return self.weights.mul_(statistics.rest / statistics.total)
 
 
 class Statistics:
-    """(batch, 1): the margin; or (batch, 3): also the largest share among the other classes and the shares' length."""
+    """The margin, (batch, 1); with softmax also the sum and the length of the other classes' weights, (batch, 1) each.
 
-    def __init__(self, values: Tensor) -> None:
-        self.values = values
+    The weights are relative to the strongest other class, whose own is 1.
+    """
+
+    def __init__(self, *parts: Tensor) -> None:
+        self.parts = parts
 
     @property
     def margin(self) -> Tensor:
         """Assigned logit minus the largest other logit: (batch, 1)."""
-        return self.values[:, 0:1]
+        return self.parts[0]
 
     @property
-    def largest(self) -> Tensor:
-        """The largest share: (batch, 1)."""
-        return self.values[:, 1:2]
+    def total(self) -> Tensor:
+        """Sum of the weights, at least 1: (batch, 1)."""
+        return self.parts[1]
 
     @property
     def length(self) -> Tensor:
-        """Root of the summed squares of the shares: (batch, 1)."""
-        return self.values[:, 2:3]
+        """Root of the summed squares of the weights: (batch, 1)."""
+        return self.parts[2]
 
     @cached_property
     def against(self) -> Tensor:
         """Log-odds of all other classes together against the label, all digits kept at both ends: (batch, 1)."""
-        return -self.margin - self.largest.log()
+        return self.total.log() - self.margin
 
     @cached_property
     def rest(self) -> Tensor:
@@ -114,17 +118,17 @@ def confidence(statistics: Statistics) -> Tensor:
 
 def probability_margin(statistics: Statistics) -> Tensor:
     """Probability of the label minus the largest other probability: (batch, 1)."""
-    return confidence(statistics) - statistics.rest * statistics.largest
+    return confidence(statistics) - statistics.rest / statistics.total
 
 
 def correct(statistics: Statistics) -> Tensor:
     """1 where the label wins, else 0: (batch, 1)."""
-    return (statistics.margin > 0).to(statistics.values.dtype)
+    return (statistics.margin > 0).to(statistics.margin.dtype)
 
 
 def el2n(statistics: Statistics) -> Tensor:
     """Length of (probabilities - one-hot label): (batch, 1)."""
-    return statistics.rest * torch.hypot(statistics.length, torch.ones_like(statistics.rest))
+    return statistics.rest * torch.hypot(statistics.length / statistics.total, torch.ones_like(statistics.rest))
 
 
 SIGNALS: Mapping[str, Callable[[Statistics], Tensor]] = MappingProxyType(

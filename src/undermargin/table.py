@@ -21,6 +21,7 @@ from undermargin.verdicts import NAMES, Verdicts
 Rows = npt.NDArray[np.int64]
 
 PIECE = 1 << 20  # rows
+MANY_CLASSES = 1000  # numbers up to this are taken for classes even in a small table; postal codes are not
 FOLD = "score_fold"  # and its number: the column of one run's scores
 REQUIRED = ("index", "id", "label", "score", "verdict", "suggested_label", "score_minus_cutoff", "judged_by")
 
@@ -100,7 +101,12 @@ class _CsvColumns:
 
     def __init__(self, path: Path) -> None:
         text = dict.fromkeys(("id", "label", "verdict", "suggested_label"), pa.string())
-        options = csv.ConvertOptions(column_types=text, strings_can_be_null=True, quoted_strings_can_be_null=False)
+        options = csv.ConvertOptions(
+            column_types=text,
+            null_values=[""],  # a class may be called NA, and editors drop our quotes
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=False,
+        )
         lines = csv.ParseOptions(newlines_in_values=True)  # an id may be a whole text
         self.table = csv.read_csv(path, convert_options=options, parse_options=lines)
         self.names = self.table.column_names
@@ -141,6 +147,8 @@ def _verdicts(columns: _CsvColumns | _ParquetColumns) -> Verdicts:
         names = columns[name]
         if names.null_count == len(names):
             return None
+        if name == "label" and names.null_count:
+            raise InputError(f"{names.null_count} of {len(names)} samples have no label; expected all or none")
         names = names.cast(pa.string()) if class_names is None else names
         found = names.cast(pa.int64()) if class_names is None else pc.index_in(names, pa.array(class_names))
         return placed(pc.fill_null(found, -1).to_numpy(), np.int64)
@@ -171,10 +179,11 @@ def _verdicts(columns: _CsvColumns | _ParquetColumns) -> Verdicts:
 
 def _class_names(columns: _CsvColumns | _ParquetColumns) -> list[str] | None:
     """Names in alphabetical order; None where all labels are numbers, which stand for themselves."""
-    names = {*columns["label"].unique().to_pylist(), *columns["suggested_label"].unique().to_pylist()} - {None}
-    return None if all(_is_number(name) for name in names) else sorted(names)
+    labels = columns["label"]
+    names = {*labels.unique().to_pylist(), *columns["suggested_label"].unique().to_pylist()} - {None}
+    return None if all(_is_number(name, max(len(labels), MANY_CLASSES)) for name in names) else sorted(names)
 
 
-def _is_number(name: str) -> bool:
-    """Whether the name of a class is its number, written as we write it."""
-    return name.isascii() and name.isdecimal() and len(name) < 19 and str(int(name)) == name
+def _is_number(name: str, most: int) -> bool:
+    """Whether the name of a class is its number, written as we write it, and none that only looks like one."""
+    return name.isascii() and name.isdecimal() and len(name) < 19 and str(int(name)) == name and int(name) < most

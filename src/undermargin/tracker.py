@@ -119,8 +119,8 @@ class Tracker:
         """One number a sample, low = suspicious, nan = never observed: (samples,). Never talks to other ranks."""
         if name not in self.score_names:
             raise InputError(f"{name!r} was not tracked; ask for it with Tracker(n, scores=({name!r}, ...))")
-        if self.skip_epochs and not self.epoch:
-            raise ObservationError("skip_epochs needs epochs: call end_epoch() after every epoch")
+        if (self.skip_epochs or self.until_epoch is not None) and not self.epoch:
+            raise ObservationError("skip_epochs and until_epoch need epochs: call end_epoch() after every epoch")
         if self._state is None:
             return np.full(self.num_samples, np.nan, np.float32)
         if self.epoch == 0 and SCORES[name].needs_epochs:
@@ -176,6 +176,11 @@ class Tracker:
             raise InputError(f"trackers differ in their settings: {self._settings()} and {later._settings()}")
         if self._ids is not None and later._ids is not None and self._ids.positions != later._ids.positions:
             raise InputError("trackers differ in their ids: the same position means different samples")
+        if self.epoch and later.epoch and (self.skip_epochs or self.until_epoch is not None):
+            raise InputError(
+                f"both trackers have ended epochs, and each left out others than one tracker of all {self.epoch} + "
+                f"{later.epoch} would: merge trackers without skip_epochs and until_epoch, or before end_epoch()"
+            )
         if not np.array_equal(self._logits_of(), later._logits_of()):
             raise InputError("trackers record the full logits of different samples (logits_of)")
         if later._state is not None:
@@ -201,8 +206,8 @@ class Tracker:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from a `state_dict` of a tracker with the same settings."""
-        if state["settings"] != self._settings():
-            raise InputError(f"this state is of a tracker with {state['settings']}, not {self._settings()}")
+        if state.get("settings") != self._settings():
+            raise InputError(f"this state is of a tracker with {state.get('settings')}, not {self._settings()}")
         self.epoch = int(state["epoch"])
         self._state = None
         if state["num_outputs"]:
@@ -272,7 +277,8 @@ class Tracker:
         assert self._state is not None  # noqa: S101 - both callers have seen it
         for reason, count in self._state.lost().items():
             if reason != "negative label":  # the usual way to say "ignore this one"
-                self._warn_once(f"{reason}: {count} observations did not count. {_ADVICE[reason]}", key=reason, depth=2)
+                advice = _UNKNOWN_ID if reason == "index out of range" and self._ids is not None else _ADVICE[reason]
+                self._warn_once(f"{reason}: {count} observations did not count. {advice}", key=reason, depth=2)
         if self._state.open.looks_like_probabilities:
             self._warn_once(
                 "the logits of the first batch are probabilities: none is negative and they sum to 1. "
@@ -292,3 +298,4 @@ _ADVICE = {
     "label too large": "Labels must be below the number of outputs; with threshold samples the network needs one more",
     "index out of range": "Indices are positions 0..n-1 in the training set; was n smaller than the data set?",
 }
+_UNKNOWN_ID = "They came with ids that are none of those given as Tracker(n, ids=...)"

@@ -34,8 +34,9 @@ class Trajectories:
 
     def check(self, num_samples: int) -> None:
         """Make sure that the chosen samples exist."""
-        if len(self.logits_of) and not 0 <= self.logits_of.min() <= self.logits_of.max() < num_samples:
-            raise InputError(f"logits_of names sample {self.logits_of.max()}, expected 0..{num_samples - 1}")
+        unknown = self.logits_of[(self.logits_of < 0) | (self.logits_of >= num_samples)]
+        if len(unknown):
+            raise InputError(f"logits_of names sample {unknown[0]}, expected 0..{num_samples - 1}")
 
     @classmethod
     def open(cls, folder: str | Path) -> "Trajectories":

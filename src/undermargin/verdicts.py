@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -91,7 +92,7 @@ class Verdicts:
         if len(dataset) != len(self):
             raise InputError(f"the data set has {len(dataset)} samples, the verdicts are of {len(self)}")
         library = type(dataset).__module__.split(".")[0]
-        if library == "datasets":
+        if library == "datasets" and hasattr(dataset, "select"):  # not a package of the user's own called so
             return dataset.select(rows)
         if library == "pandas":
             return dataset.iloc[rows]
@@ -124,10 +125,12 @@ class Verdicts:
 
     def to_pandas(self) -> "pandas.DataFrame":
         """The same as a pandas frame."""
+        _needs("pandas")
         return self.to_arrow().to_pandas()
 
     def to_polars(self) -> "polars.DataFrame":
         """The same as a polars frame."""
+        _needs("polars")
         import polars
 
         return polars.from_arrow(self.to_arrow())
@@ -144,3 +147,9 @@ class Verdicts:
         from undermargin.table import read
 
         return read(Path(path))
+
+
+def _needs(library: str) -> None:
+    """Say how to get an optional package before it is missed."""
+    if find_spec(library) is None:
+        raise InputError(f"{library} is not installed: pip install 'undermargin[{library}]'")

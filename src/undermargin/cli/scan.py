@@ -8,8 +8,6 @@ import typer
 if TYPE_CHECKING:
     from undermargin.folds import Procedure
 
-CUTOFFS = {"default": "auto", "paper": "paper", "reference": "reference"}  # of each preset
-
 
 def scan(
     source: Annotated[
@@ -67,7 +65,7 @@ def scan(
                 text=text,
                 image=image,
                 where=where,
-                cutoff=number_or_name(cutoff or CUTOFFS[preset]),
+                cutoff=None if cutoff is None else number_or_name(cutoff),
                 model=model,
                 image_size=image_size,
                 procedure=_procedure(preset),

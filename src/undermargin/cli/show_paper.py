@@ -36,6 +36,7 @@ def experiments(rows: list[dict[str, str]]) -> None:
         console.print(f"[bold]{row['name']}[/]  {escape(row['title'])}")
         console.print(f"    [dim]claim[/] {escape(row['claim'] or 'not in the paper')}")
         console.print(f"    [dim]cost in preset paper[/] {escape(row['cost'])}")
+        console.print(f"    [dim]run[/] undermargin paper {row['name']} --preset laptop --data data")
 
 
 def plan(rows: list[dict[str, Any]]) -> None:

@@ -4,7 +4,7 @@
 
 Names, signatures, return values and files are theirs. Records are made only when somebody looks at them.
 Tensors as ids and a batch of one, which break theirs, work. Non-finite logits do not count, instead of turning a
-sample's AUM into nan for good.
+sample's AUM into nan for good. Logits in half precision are compared in single precision, theirs as they come.
 """
 
 import csv
@@ -91,7 +91,8 @@ class AUMCalculator:
         folder = Path(str(save_dir or self.save_dir))
         folder.mkdir(parents=True, exist_ok=True)
         self._report()
-        aums = {sample: total / self.counts[sample] for sample, total in self.sums.items() if self.counts[sample]}
+        measured = zip(self._rows, self._column(0), self._column(1), strict=True)
+        aums = {sample: total / count for sample, total, count in measured if count}
         ranked = sorted(aums.items(), key=lambda row: -row[1])
         unmeasured = [(sample, "") for sample in self._rows if sample not in aums]
         _write(folder / "aum_values.csv", ["sample_id", "aum"], [*ranked, *unmeasured])
@@ -164,8 +165,9 @@ class AUMCalculator:
             )
             if self._sums is not None:
                 self._sums.flush()
-                count = self._sums.num_samples
-                grown.tensors["sums"][:count] = self._sums.tensors["sums"][:count]
+                sums, count, spare = self._sums.tensors["sums"], self._sums.num_samples, len(SPARE_ROWS)
+                grown.tensors["sums"][:count] = sums[:count]
+                grown.tensors["sums"][-spare:] = sums[-spare:]  # what did not count is still reported
             self._sums = grown
         if logits.shape[1] != self._sums.num_outputs:
             raise InputError(f"logits have {logits.shape[1]} classes, before they had {self._sums.num_outputs}")

@@ -41,7 +41,7 @@ class Cutoff:
 
 def by_percentile(share: float, *, is_strict: bool = False) -> Cutoff:
     """The paper's rule with any percentile."""
-    ordinal = f"{share:g}th percentile of the threshold samples"
+    ordinal = f"{share:g}{_suffix(share)} percentile of the threshold samples"
     return Cutoff(
         partial(percentile, share=share),
         f"the authors' code: strictly below the {ordinal}" if is_strict else ordinal,
@@ -50,6 +50,16 @@ def by_percentile(share: float, *, is_strict: bool = False) -> Cutoff:
         is_strict=is_strict,
         share=share,
     )
+
+
+def _suffix(number: float) -> str:
+    """What makes an ordinal of a number.
+
+    >>> [f"{number:g}{_suffix(number)}" for number in (99, 92, 11, 81, 99.5)]
+    ['99th', '92nd', '11th', '81st', '99.5th']
+    """
+    is_teen = number % 100 in (11, 12, 13)
+    return "th" if is_teen else {1.0: "st", 2.0: "nd", 3.0: "rd"}.get(number % 10, "th")
 
 
 def by_rate(rate: float) -> Cutoff:
@@ -142,4 +152,8 @@ def find(cutoff: Cutoff, run: Run, *, name: str = "this cutoff") -> float | Valu
         raise IdentifyError(f"the run has no labels, which {name} needs; pass a fold to tracker.run(fold)")
     if not run.judged.any():
         raise IdentifyError(f"none of the {run.num_samples} samples can be judged: no score, or threshold samples only")
-    return cutoff.find(run)
+    found = cutoff.find(run)
+    # one at minus infinity, which flags nobody, is brought just below all scores: their distance from it orders them
+    lowest = np.nextafter(run.scores[run.judged].min(), -np.inf)
+    finite = np.where(np.isneginf(found), lowest, found)
+    return finite if isinstance(found, np.ndarray) else float(finite)

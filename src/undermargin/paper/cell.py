@@ -2,14 +2,26 @@
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
+from types import MappingProxyType
 from typing import Any, Literal
 
 from undermargin.paper.study import Preset, Study, study
-from undermargin.recipes.table import described, method_named
+from undermargin.recipes.d2l import D2l
+from undermargin.recipes.data_parameters import JOINT
+from undermargin.recipes.table import Method, described, method_named
 from undermargin.training.engine import Budget
 
 Noise = Literal["uniform", "asymmetric", "none"]
+
+# settings that differ from a recipe's defaults, from its authors' code
+AUTHORS: Mapping[tuple[str, str, str], Method] = MappingProxyType(
+    {
+        ("paper", "cifar100", "d2l"): D2l(earliest=60 / 200),
+        ("paper", "imagenet", "data_parameters"): JOINT,
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -41,13 +53,18 @@ class Cell:
         budget = {name: value for name, value in self.vary if name in Budget.__dataclass_fields__}
         return replace(base, **changes, budget=replace(base.budget, **budget))
 
+    @property
+    def method(self) -> Method:
+        """The recipe; at the paper's size with its authors' settings for this data set, where they name any."""
+        return AUTHORS.get((self.preset, self.data, self.recipe)) or method_named(self.recipe)
+
     def settings(self) -> dict[str, Any]:
         """Everything that the result depends on, as JSON has it: a changed preset is another cell."""
         study = {name: value for name, value in asdict(self.study).items() if name != "num_trials"}
         words = {
             **asdict(self),
             "vary": dict(self.vary),
-            "method": described(method_named(self.recipe)),
+            "method": described(self.method),
             "study": study,
         }
         return dict(json.loads(json.dumps(words)))

@@ -47,12 +47,10 @@ class Results:
 
     def seconds(self, cell: Cell) -> float | None:
         """How long cells like this one took, whatever their noise and seed; None: none has been run."""
-        like = [
-            row["seconds"]
-            for row in self.rows.values()
-            if [row[name] for name in LIKE] == [getattr(cell, name) for name in LIKE]
-        ]
-        return float(np.median(like)) if like else None
+        named = [getattr(cell, name) for name in LIKE]
+        like = [row for row in self.rows.values() if [row[name] for name in LIKE] == named]
+        whole = [row for row in like if "resumed" not in row] or like
+        return float(np.median([row["seconds"] for row in whole])) if like else None
 
     def all(self, cells: Iterable[Cell]) -> list[dict[str, Any]]:
         """The numbers of those that were run."""

@@ -159,6 +159,23 @@ def curves(
     return figure
 
 
+def matrices(panels: Mapping[str, np.ndarray], names: Sequence[str], title: str) -> "Figure":
+    """One panel a matrix of correlations (names, names), each number in its square."""
+    figure, axes = new(len(panels), title, width=2.9, height=2.6)
+    for axis, (panel, values) in zip(axes, panels.items(), strict=True):
+        axis.imshow(values, cmap="Blues", vmin=0, vmax=1)
+        for row, column in np.ndindex(*values.shape):
+            colour = "white" if values[row, column] > 0.6 else "black"
+            text = f"{values[row, column]:.2f}"
+            axis.text(column, row, text, ha="center", va="center", fontsize=8, color=colour)
+        axis.set_title(panel, fontsize=9)
+        axis.set_xticks(range(len(names)), names, rotation=35, ha="right", fontsize=7)
+        axis.set_yticks(range(len(names)), names if axis is axes[0] else [""] * len(names), fontsize=7)
+        axis.tick_params(length=0)
+        axis.spines[:].set_visible(False)
+    return figure
+
+
 def grid(images: Sequence[np.ndarray], names: Sequence[str], title: str, columns: int = 8) -> "Figure":
     """Images with their labels below."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg

@@ -17,7 +17,7 @@ from undermargin.files import only_one
 from undermargin.identify import identify
 from undermargin.paper.cell import Cell
 from undermargin.paper.prepared import Prepared, lesson
-from undermargin.recipes import RECIPES, Fitted
+from undermargin.recipes import Fitted
 from undermargin.recipes.aum import Aum
 from undermargin.recipes.lesson import trained_without
 from undermargin.run import Run
@@ -61,8 +61,7 @@ def fit(cell: Cell, prepared: Prepared, place: Place) -> Outcome:
     """Train as a recipe says; test error, and how well it found the flipped labels."""
     taught = lesson(cell, prepared, place.own, SCORES if cell.recipe == "standard" else ("aum",))
     if cell.recipe != "aum":
-        fitted = RECIPES[cell.recipe].make().fit(taught)
-        return Outcome(_fitted(fitted, prepared))
+        return Outcome(_fitted(cell.method.fit(taught), prepared))
     verdicts = _verdicts(cell, _runs(cell, prepared, place)["aum"])
     return Outcome(_fitted(trained_without(taught, "aum", verdicts), prepared), _arrays(verdicts, prepared))
 
@@ -147,9 +146,10 @@ def extra_class(cell: Cell, prepared: Prepared, place: Place) -> Outcome:
     taught = lesson(cell, prepared, place.own)
     method = _aum(cell)
     fold = method.folds(taught)[0]
-    # both without the threshold samples' right labels, so that they differ by the extra class alone
+    # both without the threshold samples' right labels, in as many steps: they differ by the extra class alone
+    rest = taught.rows[~fold.is_threshold]
     variants = {
-        "without": replace(taught, rows=taught.rows[~fold.is_threshold], budget=method.budget(taught.budget)),
+        "without": replace(taught, budget=method.budget(taught.budget)).on_part(rest),
         "with": method.on_fold(taught, fold),
     }
     errors = {}
@@ -235,11 +235,14 @@ def _runs(cell: Cell, prepared: Prepared, place: Place) -> dict[str, list[Run]]:
 
 
 def _arrays(verdicts: Verdicts, prepared: Prepared) -> Arrays:
-    flagged = np.flatnonzero(verdicts.is_flagged)
+    flagged = verdicts.flagged  # most suspicious first
+    files = {} if prepared.names is None else {"files": np.array([prepared.names[row] for row in flagged], str)}
     return {
+        "judged": prepared.indices,
+        "aum": verdicts.scores.astype(np.float32),  # of the judged
         "flagged": prepared.indices[flagged],
         "labels": np.array(prepared.class_names)[prepared.labels[flagged]],
-        "aum": verdicts.scores.astype(np.float32),
+        **files,
     }
 
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -43,6 +44,7 @@ class Prepared:
     indices: Labels  # (training samples,) their places in the training set as it was read
     class_names: list[str]
     source: dict[str, str]  # which version of the data set was read
+    names: Sequence[str] | None = None  # (training samples,) of their files, where they have any
 
     @property
     def is_flipped(self) -> npt.NDArray[np.bool_]:
@@ -77,7 +79,8 @@ def prepare(cell: Cell, root: Path, folder: Path) -> Prepared:
     source = {"format": train.found.get("format", study.data), "fingerprint": fingerprint(train)}
     if skipped:
         source["unreadable"] = f"{len(skipped)} left out, first {': '.join(skipped[0])}"
-    return Prepared(images, labels, true_labels, indices, train.class_names, source)
+    names = None if train.file_names is None else [train.file_names[index] for index in indices]
+    return Prepared(images, labels, true_labels, indices, train.class_names, source, names)
 
 
 def fingerprint(train: OfficialSet) -> str:
@@ -173,7 +176,8 @@ def _of_classes(study: Study, whole: OfficialSet) -> OfficialSet:
     places = np.full(number, -1)
     places[chosen] = np.arange(len(chosen))
     part = whole.subset(np.flatnonzero(places[whole.labels] >= 0))
-    return OfficialSet(part.images, places[part.labels], [whole.class_names[one] for one in chosen], found=whole.found)
+    names = [whole.class_names[one] for one in chosen]
+    return OfficialSet(part.images, places[part.labels], names, found=whole.found, names=part.names)
 
 
 def _joined(train: OfficialSet, test: OfficialSet) -> OfficialSet:

@@ -6,9 +6,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from multiprocessing import active_children, get_context
 from pathlib import Path
 from typing import Any
@@ -21,6 +23,9 @@ from undermargin.files import only_one, replacing
 from undermargin.paper.cell import Cell
 from undermargin.paper.store import Store
 from undermargin.processes import end_with
+
+CHECKPOINTS = "*.safetensors"
+KILLED = "the process that ran it was killed; was there enough memory?"
 
 OnCell = Callable[[Cell, dict[str, Any]], None]  # its numbers, or {"failed": why}
 
@@ -48,7 +53,7 @@ class Runner:
                     on_cell(cell, {"failed": str(outcome)})
                     continue
                 self.store.add(cell, *outcome)
-                shutil.rmtree(self.store.work(cell) / cell.key, ignore_errors=True)  # not before it is stored
+                shutil.rmtree(self.store.work(cell, outcome[1]["commit"]) / cell.key, ignore_errors=True)  # now stored
                 on_cell(cell, outcome[0])
         if failures:
             cell, error = failures[0]
@@ -67,18 +72,39 @@ class Runner:
             yield from self._side_by_side(cells)
 
     def _side_by_side(self, cells: Sequence[Cell]) -> Iterator[tuple[Cell, "Done | Exception"]]:
-        context = get_context("spawn")
+        """Every job has a process of its own: if that is killed, only its cell has failed."""
+        waiting = iter(cells)
+        processes = [self._process(job) for job in range(self.num_jobs)]
+        running: dict[Future[Done | Exception], tuple[int, Cell]] = {}
+
+        def begin(job: int) -> None:
+            for cell in islice(waiting, 1):
+                running[processes[job].submit(_tried, cell, self.store, self.root)] = job, cell
+
+        try:
+            for job in range(self.num_jobs):
+                begin(job)
+            while running:
+                ended = wait(running, return_when=FIRST_COMPLETED).done.pop()
+                job, cell = running.pop(ended)
+                try:
+                    outcome = ended.result()
+                except BrokenProcessPool:
+                    outcome = TrainingError(f"{cell}: {KILLED}")
+                    processes[job] = self._process(job)
+                begin(job)
+                yield cell, outcome
+        except BaseException:  # interrupted: do not wait for the others
+            for worker in active_children():
+                worker.terminate()
+            raise
+        finally:
+            for process in processes:
+                process.shutdown(cancel_futures=True)
+
+    def _process(self, job: int) -> ProcessPoolExecutor:
         threads = max(1, (os.cpu_count() or 1) // self.num_jobs)
-        begin = (threads, os.getpid(), context.Value("i", 0))
-        with ProcessPoolExecutor(self.num_jobs, context, _begin, begin) as pool:
-            futures = {pool.submit(_tried, cell, self.store, self.root): cell for cell in cells}
-            try:
-                yield from ((futures[future], future.result()) for future in as_completed(futures))
-            except BaseException:  # interrupted: do not wait for the others
-                pool.shutdown(wait=False, cancel_futures=True)
-                for worker in active_children():
-                    worker.terminate()
-                raise
+        return ProcessPoolExecutor(1, get_context("spawn"), _begin, (threads, os.getpid(), job))
 
     def _on_ray(self, cells: Sequence[Cell]) -> Iterator[tuple[Cell, "Done | Exception"]]:
         try:
@@ -93,7 +119,12 @@ class Runner:
         running = {remote.remote(cell, store, root): cell for cell in cells}
         while running:
             (ready, *_), _ = ray.wait(list(running), num_returns=1)
-            yield running.pop(ready), ray.get(ready)
+            cell = running.pop(ready)
+            try:
+                outcome = ray.get(ready)
+            except ray.exceptions.RayError as error:
+                outcome = TrainingError(f"{cell}: {KILLED} ({type(error).__name__})")
+            yield cell, outcome
 
 
 Done = tuple[dict[str, Any], dict[str, Any]]  # numbers, and how they came about
@@ -112,8 +143,10 @@ def run_cell(cell: Cell, store: Store, root: Path) -> Done:
     from undermargin.paper.prepared import prepare
 
     code, started = commit(), time.perf_counter()
-    place = Place(own=store.work(cell) / cell.key, folds=store.work(cell))
+    work = store.work(cell, code)
+    place = Place(own=work / cell.key, folds=work)
     place.own.mkdir(parents=True, exist_ok=True)
+    resumed = any(place.own.rglob(CHECKPOINTS)) or (cell.recipe == "aum" and any(work.glob(CHECKPOINTS)))
     prepared = prepare(cell, root, store.photos)
     try:
         outcome = KINDS[cell.kind](cell, prepared, place)
@@ -124,15 +157,16 @@ def run_cell(cell: Cell, store: Store, root: Path) -> Done:
     about = {
         "source": prepared.source,
         "seconds": round(time.perf_counter() - started, 1),
+        **({"resumed": True} if resumed else {}),  # an earlier start, or another cell with the same folds, took more
         "commit": code,
         "version": undermargin.__version__,
-        "num_threads": _num_threads(),
+        **_machine(),
     }
     return outcome.numbers, about
 
 
 def commit() -> str:
-    """The commit of the code that runs, marked if that code was changed since; empty outside of a checkout."""
+    """The last commit that changed the code that runs, marked if it was changed since; empty outside of a checkout."""
     package = Path(undermargin.__file__).parent
 
     def git(*words: str) -> str:
@@ -140,8 +174,9 @@ def commit() -> str:
         return found.stdout.strip()
 
     try:
-        # results that are stored in the same checkout are no change of the code
-        return git("rev-parse", "--short=12", "HEAD") + ("-dirty" if git("status", "--porcelain", "--", ".") else "")
+        # of the package alone: results that are stored and committed in the same checkout are no change of the code
+        is_changed = git("status", "--porcelain", "--", ".")
+        return git("log", "-1", "--format=%h", "--abbrev=12", "--", ".") + ("-dirty" if is_changed else "")
     except (OSError, subprocess.CalledProcessError):
         return ""
 
@@ -156,20 +191,22 @@ def _save(path: Path, arrays: dict[str, Any]) -> None:
         np.savez_compressed(file, allow_pickle=False, **arrays)
 
 
-def _begin(num_threads: int, runner: int, count: Any) -> None:
+def _begin(num_threads: int, runner: int, job: int) -> None:
     """A worker has its share of the cores, a GPU by its number where there are any, and ends with its runner."""
     import torch
 
     end_with(runner)
     torch.set_num_threads(num_threads)
-    with count.get_lock():
-        number = count.value
-        count.value += 1
     if torch.cuda.is_available():
-        torch.cuda.set_device(number % torch.cuda.device_count())
+        torch.cuda.set_device(job % torch.cuda.device_count())
 
 
-def _num_threads() -> int:
+def _machine() -> dict[str, Any]:
+    """What rounding depends on: with other threads or vector instructions the same seed ends a little elsewhere."""
     import torch
 
-    return torch.get_num_threads()
+    return {
+        "torch": torch.__version__,
+        "num_threads": torch.get_num_threads(),
+        "processor": torch.backends.cpu.get_cpu_capability(),
+    }

@@ -22,9 +22,12 @@ class Store:
         """The file of all results."""
         return self.folder / "results.jsonl"
 
-    def work(self, cell: Cell) -> Path:
-        """Where a running cell keeps its checkpoints; cells with the same folds share them."""
-        return self.folder / "work" / cell.folds_key
+    def work(self, cell: Cell, code: str) -> Path:
+        """Where a running cell keeps its checkpoints; cells with the same folds share them.
+
+        Other code has its own: a result is of the one commit that it names.
+        """
+        return self.folder / "work" / "-".join(filter(None, (cell.folds_key, code)))
 
     @property
     def photos(self) -> Path:

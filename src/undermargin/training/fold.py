@@ -113,7 +113,9 @@ def _run_epoch(engine: Engine, tracker: Tracker) -> float:
 def _cutoff(scores: np.ndarray, task: Task) -> float:
     of_threshold = scores[task.fold.is_threshold]
     of_threshold = of_threshold[~np.isnan(of_threshold)]
-    return float(np.percentile(of_threshold, task.percentile)) if len(of_threshold) else np.nan
+    if not len(of_threshold):
+        return np.nan
+    return float(np.percentile(of_threshold, task.percentile, method="inverted_cdf"))  # as the cutoff has it
 
 
 def seconds_per_epoch(plan: NetworkPlan, task: Task) -> float:

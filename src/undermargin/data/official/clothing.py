@@ -54,6 +54,8 @@ def _listed(path: Path, request: Request) -> OfficialSet:
             f"{len(unlabeled)} files of {LISTS[request.split]} have no label in {LABELS[request.split]}, "
             f"the first is {unlabeled[0]}; get the lists again"
         )
+    if files and not (path / files[0]).is_file():
+        raise InputError(f"the images are not there: {path / files[0]} is missing; unpack images/*.tar in their folder")
     labels = np.array([by_file[file] for file in files], np.int64)
     found = {"path": str(path), "format": "Clothing1M"}
     return OfficialSet(Members(Folder(path), files), labels, read_lines(path / NAMES), found=found)

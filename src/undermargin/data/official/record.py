@@ -73,6 +73,7 @@ class OfficialSet:
     class_names: list[str]
     true_labels: Labels | None = None
     found: dict[str, str] = field(default_factory=dict)  # where, and in which format
+    names: list[str] | None = None  # of the files that images in memory were read from
 
     def __post_init__(self) -> None:
         num_images = len(self.images) if isinstance(self.images, np.ndarray) else len(self.images.ids)
@@ -92,13 +93,19 @@ class OfficialSet:
     @property
     def ids(self) -> Sequence[str]:
         """What each image is called, or its place where none has a name."""
-        return [str(place) for place in range(len(self))] if isinstance(self.images, np.ndarray) else self.images.ids
+        return self.file_names or [str(place) for place in range(len(self))]
+
+    @property
+    def file_names(self) -> Sequence[str] | None:
+        """Of the images, below the data set; None where they have no files of their own."""
+        return self.names if isinstance(self.images, np.ndarray) else self.images.ids
 
     def subset(self, rows: npt.NDArray[np.int64]) -> "OfficialSet":
         """These samples alone, in this order; the classes stay."""
         images = self.images[rows] if isinstance(self.images, np.ndarray) else Chosen(self.images, rows)
         true_labels = None if self.true_labels is None else self.true_labels[rows]
-        return OfficialSet(images, self.labels[rows], self.class_names, true_labels, self.found)
+        names = None if self.names is None else [self.names[row] for row in rows]
+        return OfficialSet(images, self.labels[rows], self.class_names, true_labels, self.found, names)
 
     def samples(self, reading: Reading | None = None) -> Samples:
         """Ready for a training, `reading.image_size` a side; files are decoded in memory or into `reading.spill`."""
@@ -107,7 +114,7 @@ class OfficialSet:
         size = reading.image_size
         if isinstance(images, np.ndarray):
             small = images if size is None else shrunk(images, size)
-            return Samples("images", small, self.labels, self.class_names, None, dict(self.found))
+            return Samples("images", small, self.labels, self.class_names, self.names, dict(self.found))
         if size is None:
             raise InputError(f"the images of {self.found.get('path')} have many sizes; name the side, in pixels")
         pixels, kept, skipped = decode_all(reads(images), len(self), size, reading)

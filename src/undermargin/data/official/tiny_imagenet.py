@@ -37,7 +37,8 @@ def load(path: Path, request: Request) -> OfficialSet:
     else:
         files, labels = class_files(archive, f"{base}val/", classes)
     found = {"path": str(path), "format": "Tiny ImageNet"}
-    return OfficialSet(decoded(files, SIDE), labels, _titles(archive, base, classes), found=found)
+    names = [name.removeprefix(base) for name in files.ids]
+    return OfficialSet(decoded(files, SIDE), labels, _titles(archive, base, classes), found=found, names=names)
 
 
 def _annotated(archive: Archive, base: str, classes: list[str]) -> tuple[Members, Labels]:

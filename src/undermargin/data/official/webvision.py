@@ -68,4 +68,4 @@ def _prefix(path: Path, file: str, folders: tuple[str, ...]) -> str:
         if (path / (folder + file)).is_file():
             return folder
     tried = ", ".join(str(path / (folder + file)) for folder in folders)
-    raise InputError(f"the images are not there: tried {tried}")
+    raise InputError(f"the images are not there: tried {tried}; unpack them beside info/")

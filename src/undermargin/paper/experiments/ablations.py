@@ -1,12 +1,13 @@
 """What AUM depends on, and what it does not: each experiment changes one thing."""
 
 from collections.abc import Callable
-from itertools import combinations
 
 import numpy as np
+import numpy.typing as npt
 
+from undermargin.paper import figures
 from undermargin.paper.cell import Cell
-from undermargin.paper.experiment import Experiment, Results, caption
+from undermargin.paper.experiment import Experiment, Figures, Results, caption
 from undermargin.paper.kinds import TURNS
 from undermargin.paper.study import Preset
 from undermargin.paper.tables import Table, percent
@@ -59,26 +60,51 @@ def _architecture_cells(preset: Preset) -> list[Cell]:
     return [*first, base.varied(model=networks[0], training_seed=1)]
 
 
-def _architectures(results: Results) -> list[Table]:
-    from scipy.stats import spearmanr
+RANKED = {
+    "aum": "AUM",
+    "last_margin": "margin",
+    "last_loss": "training loss",
+    "held_out_loss": "validation loss",
+}  # by what the paper's figure calls them
 
+
+def _correlations(results: Results) -> tuple[list[str], dict[str, npt.NDArray[np.float64]], dict[str, float]]:
+    """The networks that were run; of every score their rank correlations, (networks, networks); the first network's
+    with itself, from another seed."""
     *cells, again = _architecture_cells(results.preset)
     arrays = {cell.option("model"): found for cell in cells if (found := results.arrays(cell)) is not None}
-    ceiling = results.arrays(again)
-    rows = []
-    for score in ("aum", "last_margin", "last_loss", "held_out_loss"):
-        pairs = [spearmanr(a[score], b[score]).statistic for a, b in combinations(arrays.values(), 2)]
-        if not pairs:
-            continue
-        same = (
-            ""
-            if ceiling is None
-            else f"{spearmanr(arrays[again.option('model')][score], ceiling[score]).statistic:.3f}"
-        )
-        rows.append([score, f"{np.mean(pairs):.3f}", f"{np.min(pairs):.3f}", same])
-    title = f"CIFAR-10, 40 % uniform noise: rank correlation between {', '.join(arrays)}"
+    if len(arrays) < 2:
+        return [], {}, {}
+    from scipy.stats import rankdata
+
+    ranks = {score: [rankdata(found[score]) for found in arrays.values()] for score in RANKED}
+    second, first = results.arrays(again), arrays.get(again.option("model"))
+    ceiling = {}
+    if second is not None and first is not None:
+        pairs = {score: (rankdata(first[score]), rankdata(second[score])) for score in RANKED}
+        ceiling = {score: float(np.corrcoef(*pair)[0, 1]) for score, pair in pairs.items()}
+    return list(arrays), {score: np.corrcoef(some) for score, some in ranks.items()}, ceiling
+
+
+def _architectures(results: Results) -> list[Table]:
+    networks, correlations, ceiling = _correlations(results)
+    pairs = {score: matrix[np.triu_indices(len(networks), 1)] for score, matrix in correlations.items()}
+    rows = [
+        [score, f"{some.mean():.3f}", f"{some.min():.3f}", f"{ceiling[score]:.3f}" if score in ceiling else ""]
+        for score, some in pairs.items()
+    ]
+    title = f"CIFAR-10, 40 % uniform noise: rank correlation between {', '.join(networks)}"
     columns = ["score", "mean of pairs", "lowest pair", "one network, two seeds"]
     return [Table("architectures", caption(title, results), columns, rows)]
+
+
+def _architecture_figure(results: Results) -> Figures:
+    networks, correlations, _ = _correlations(results)
+    if not networks:
+        return {}
+    text = caption("CIFAR-10, 40 % uniform noise: rank correlation between networks", results)
+    panels = {RANKED[score]: matrix for score, matrix in correlations.items()}
+    return {"architectures": figures.matrices(panels, networks, text)}
 
 
 ARCHITECTURE = Experiment(
@@ -87,6 +113,7 @@ ARCHITECTURE = Experiment(
     "one training and two on halves for each network",
     _architecture_cells,
     _architectures,
+    _architecture_figure,
 )
 
 

@@ -87,6 +87,8 @@ def _table(
         note = f"{how.image_size} pixels a side, {note}"
     if how.num_test is not None:
         note += f" of {how.num_test} test samples"
+    if any(row[0] == "l_dmi" for row in rows):
+        note += "; of l_dmi, the epoch that is best on held-out noisy labels, as its authors choose"
     if theirs:  # neither is said in the paper
         note += "; its Bootstrap may be soft or hard, with either sign of the entropy, its MentorNet either kind"
     return Table(name, caption(f"{title(results.preset, data)}: test error", results, note), columns, rows)

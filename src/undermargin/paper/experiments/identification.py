@@ -159,16 +159,31 @@ def _lowest(results: Results) -> Figures:
 
 
 def _flagged_lists(results: Results) -> list[Table]:
-    """Which samples our own runs flag, by their places in the training set as it was read, with their labels."""
+    """Which samples our own runs flag, most suspicious first, and who was judged where that is a part of the set.
+
+    A sample's index is its place in the training set as it was read.
+    """
     made = []
     for cell in _real_cells(results.preset):
         arrays = results.arrays(cell)
-        if arrays is not None:
-            rows = [[str(index), label] for index, label in zip(arrays["flagged"], arrays["labels"], strict=True)]
-            text = f"{title(results.preset, cell.data)}: flagged, by place in the training set as it was read"
-            columns = ["index", "label"]
-            made.append(Table(f"flagged-{cell.data}", caption(text, results), columns, rows, is_listed=False))
+        if arrays is not None and "judged" in arrays:
+            of_all = dict(zip(arrays["judged"], arrays["aum"], strict=True))
+            columns = {
+                "index": arrays["flagged"],
+                **({"file": arrays["files"]} if "files" in arrays else {}),
+                "label": arrays["labels"],
+                "aum": [f"{of_all[index]:.4f}" for index in arrays["flagged"]],
+            }
+            made.append(_list(f"flagged-{cell.data}", columns))
+            if arrays["judged"][-1] >= len(arrays["judged"]):
+                made.append(_list(f"judged-{cell.data}", {"index": arrays["judged"]}))
     return made
+
+
+def _list(name: str, columns: dict[str, Any]) -> Table:
+    """One that is written and not shown."""
+    rows = [[str(value) for value in row] for row in zip(*columns.values(), strict=True)]
+    return Table(name, "", list(columns), rows, is_listed=False)
 
 
 DENSITIES = Experiment(
@@ -181,7 +196,7 @@ DENSITIES = Experiment(
 )
 LOWEST = Experiment(
     "Images with the lowest AUM",
-    "most of them are mislabeled or hard to tell",
+    "some are clearly mislabeled, others ambiguous",
     "two folds and one plain training on each data set",
     _real_cells,
     figures=_lowest,
