@@ -1,6 +1,7 @@
 """docs/paper.md: every experiment with its tables and figures, ours beside the paper's."""
 
 from pathlib import Path
+from typing import Any
 
 from undermargin.paper import EXPERIMENTS, Results, Store
 from undermargin.paper.experiment import Experiment
@@ -26,12 +27,25 @@ Figures need matplotlib: `pip install 'undermargin[paper]'`. Results, tables and
 names. So is `work`, with the checkpoints of what is running and with photos that do not fit into memory, decoded
 (ImageNet at the paper's size: 262 GB); delete it when all is run.
 
-Three presets: `paper` has the authors' sizes and settings and needs a GPU; no result of it is stored here. `laptop` has
-the same procedure with a smaller network, fewer samples and fewer epochs; `smoke` takes a minute, and trains on
-scikit-learn's digits whatever the data set's name. **Every number below
-is of the laptop preset unless its column is called paper: those are the paper's own, of networks and data several times
-as large, and only their order can be compared with ours.** What has not been run yet is empty. CIFAR-10 was read from
-Parquet files with its images encoded as JPEG.
+Three presets:
+
+- `paper` has the sizes and settings of the paper's text and needs a GPU; no result of it is stored here.
+- `laptop` is the same procedure with a smaller network, fewer samples and fewer epochs.
+- `smoke` takes a minute, and trains on scikit-learn's digits whatever the data set's name.
+
+**Every number below is of the laptop preset unless its column is called paper: those are the paper's own, of networks
+and data several times as large, and only their order can be compared with ours.** What has not been run yet is empty.
+CIFAR-10 was read from Parquet files with its images encoded as JPEG. A seed gives the same numbers again on the same
+kind of processor; other vector instructions round differently, and a training ends elsewhere, as with another seed
+([LOG.md](../paper/LOG.md)).
+
+What preset `paper` does where the text is silent:
+
+- Recipes have their own authors' settings; their cards in [methods.md](methods.md) name the sources.
+- All of them are trained by the paper's schedule: SGD, its batches and drops. The paper ran the baselines by their
+  authors' code, some of it with Adam and without augmentation (the cards say which).
+- Uniform noise never draws the true class, as in the authors' code.
+- Ours are MNIST's schedule, one seed for each ablation, and batches of 64 for the losses that BMM and GMM read.
 
 Columns: `needs` is what a recipe must be told beside the labels (`noise_rate`: the share of wrong ones; `pattern`:
 whether noise is uniform or asymmetric; `is_clean`: whose label is right; `trusted`, `true_labels`: some samples with
@@ -46,10 +60,12 @@ def page() -> str:
     notes = _notes()
     for name, experiment in EXPERIMENTS.items():
         cells = experiment.cells(PRESET)
-        done = sum(cell.key in results.rows for cell in cells)
+        rows = [results.rows[cell.key] for cell in cells if cell.key in results.rows]
+        done = len(rows)
         sections.append(
             f"## {experiment.title}\n\n{_claim(experiment)}\n\n"
-            f"`undermargin paper {name} --preset {PRESET}`: {done} of {len(cells)} cells have been run.\n"
+            f"Cost at the paper's size: {experiment.cost}.\n\n"
+            f"`undermargin paper {name} --preset {PRESET}`: {done} of {len(cells)} cells have been run{_hours(rows)}.\n"
         )
         if name in notes:
             sections.append(notes[name])
@@ -66,6 +82,12 @@ def page() -> str:
     return "\n".join(sections)
 
 
+def _hours(rows: list[dict[str, Any]]) -> str:
+    """What was spent on the cells, each on one thread; what a cell took over from others is not counted again."""
+    hours = sum(row["seconds"] for row in rows) / 3600
+    return f", in {hours:.1f} hours of a core" if rows else ""
+
+
 def _claim(experiment: Experiment) -> str:
     return f"The paper: {experiment.claim}." if experiment.claim else "Not in the paper."
 
@@ -80,6 +102,7 @@ FIGURES = {
     "figure-margins": ("margins",),
     "figure-removal": ("removal",),
     "figure-percentiles": ("percentiles",),
+    "table-architectures": ("architectures",),
 }
 
 
