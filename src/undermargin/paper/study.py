@@ -57,7 +57,7 @@ LAPTOP = replace(
     SMALL,
     model="resnet8-half",
     budget=replace(SMALL.budget, epochs=60, batch_size=64),  # small batches: more steps
-    num_trials=1,  # with one seed a table takes some four hours on two cores
+    num_trials=2,
     num_train=10_000,
     num_test=2_000,
 )
@@ -97,7 +97,9 @@ STUDIES: Mapping[Preset, Mapping[str, Study]] = MappingProxyType(
         "laptop": {
             "cifar10": LAPTOP,
             # a tenth of it, every tenth class, at half its size
-            "tiny-imagenet": replace(LAPTOP, data="tiny-imagenet", num_classes=20, num_test=None, image_size=32),
+            "tiny-imagenet": replace(
+                LAPTOP, data="tiny-imagenet", num_trials=1, num_classes=20, num_test=None, image_size=32
+            ),
             "mnist": replace(LENET, model="lenet5"),
         },
         "smoke": dict.fromkeys(
