@@ -29,6 +29,10 @@ class Server:
         self.stop()
         raise AssertionError("".join(said))
 
+    def pause(self):
+        """Answer nothing from now on."""
+        self.process.send_signal(signal.SIGSTOP)
+
     def kill(self):
         self.process.kill()
         self.close()
@@ -38,7 +42,7 @@ class Server:
         return self.close()
 
     def close(self):
-        said = self.process.communicate(timeout=30)[0]
+        said = self.process.communicate(timeout=120)[0]
         return self.process.returncode, said
 
 

@@ -45,7 +45,7 @@ class Client:
         self.headers = headers
 
     def ask(self, path, body=None, **headers):
-        connection = http.client.HTTPConnection(self.server.host, self.server.port, timeout=20)
+        connection = http.client.HTTPConnection(self.server.host, self.server.port, timeout=60)
         data = None if body is None else json.dumps(body)
         given = {**self.headers, **{name.replace("_", "-"): value for name, value in headers.items()}}
         connection.request("GET" if body is None else "POST", path, data, given)
@@ -149,7 +149,7 @@ def make_scan_of_somebody(photos, out, name, source):
 def test_data_that_were_not_scanned_here_are_shown_only_when_confirmed(photos, tmp_path):
     other = make_scan_of_somebody(photos, tmp_path / "other", "x", "/")
     words = [sys.executable, "-m", "undermargin", "review", str(other.path), "--no-open", "--port", "0"]
-    refused = subprocess.run(words, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
+    refused = subprocess.run(words, capture_output=True, text=True, timeout=300, stdin=subprocess.DEVNULL)
     assert refused.returncode == 1
     assert refused.stderr.startswith("error: / was not scanned here by this user")
     assert not roots.is_confirmed(other.path, "/")

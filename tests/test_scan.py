@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
@@ -15,6 +14,7 @@ import torch
 from sklearn.datasets import load_digits, make_blobs
 from typer.testing import CliRunner
 
+from tests.watching import written
 from undermargin import Procedure, Verdicts, metrics, noise, scan
 from undermargin.cli import app
 from undermargin.errors import FolderError, IdentifyError
@@ -146,15 +146,6 @@ def array_file(blobs, tmp_path):
     return tmp_path / "blobs.npz"
 
 
-def written(folder):
-    """What a folder holds, and how much of it."""
-    sizes = set()
-    for path in folder.rglob("*"):
-        with suppress(FileNotFoundError):  # renamed in between
-            sizes.add((path, path.stat().st_size))
-    return sizes
-
-
 def test_killed_at_random_moments_and_started_again_it_ends_with_the_same_verdicts(array_file, tmp_path):
     environment = dict(os.environ)
     whole = subprocess.run(command(array_file, tmp_path / "whole"), capture_output=True, text=True, env=environment)
@@ -232,7 +223,7 @@ def test_interrupted_it_says_how_to_go_on(array_file, tmp_path):
     while not (tmp_path / "scan" / "fold0" / "log.jsonl").is_file() and time.monotonic() < deadline:
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
-    _, stderr = process.communicate(timeout=60)
+    _, stderr = process.communicate(timeout=300)
     assert process.returncode == 130
     assert "the same command goes on from there" in stderr
 
