@@ -35,9 +35,18 @@ Three presets:
 
 **Every number below is of the laptop preset unless its column is called paper: those are the paper's own, of networks
 and data several times as large, and only their order can be compared with ours.** What has not been run yet is empty.
-CIFAR-10 was read from Parquet files with its images encoded as JPEG. A seed gives the same numbers again on the same
-kind of processor; other vector instructions round differently, and a training ends elsewhere, as with another seed
-([LOG.md](../paper/LOG.md)).
+CIFAR-10 was read from Parquet files with its images encoded as JPEG.
+
+A seed gives the same numbers again on the same kind of processor. Other vector instructions round differently, and a
+training ends elsewhere, as with another seed. Every line of [results.jsonl](../paper/results.jsonl) since that was seen
+names them; those of commit 3331f7b are of AVX-512. A newer x86 processor rounds as one with AVX2 does when it is told
+to:
+
+```bash
+ATEN_CPU_CAPABILITY=avx2 ONEDNN_MAX_CPU_ISA=AVX2 undermargin paper figure-densities --preset laptop --data data
+```
+
+So run on another processor, the three cells of this figure came out the same to the last digit.
 
 What preset `paper` does where the text is silent:
 
@@ -45,7 +54,9 @@ What preset `paper` does where the text is silent:
 - All of them are trained by the paper's schedule: SGD, its batches and drops. The paper ran the baselines by their
   authors' code, some of it with Adam and without augmentation (the cards say which).
 - Uniform noise never draws the true class, as in the authors' code.
-- Ours are MNIST's schedule, one seed for each ablation, and batches of 64 for the losses that BMM and GMM read.
+- Ours are MNIST's schedule and one seed for each ablation.
+- L_DMI holds out a fifth of the noisy labels and ends with the epoch that is best on them, as its authors choose; of
+  all others the last epoch counts.
 
 Columns: `needs` is what a recipe must be told beside the labels (`noise_rate`: the share of wrong ones; `pattern`:
 whether noise is uniform or asymmetric; `is_clean`: whose label is right; `trusted`, `true_labels`: some samples with

@@ -127,12 +127,28 @@ def test_unknown_names_splits_and_columns_are_refused_with_the_choice(tmp_path):
         official.load("mnist", tmp_path, column="worse")
 
 
+@pytest.mark.parametrize("place", ["cifar10_train.parquet", "mnist/train-images-idx3-ubyte.gz"])
+def test_damaged_files_do_not_hide_what_else_is_there(tmp_path, place):
+    write_mnist(tmp_path / "mnist")
+    data = bytearray((tmp_path / "mnist/train-images-idx3-ubyte.gz").read_bytes())
+    data[10:13] = b"\xff" * 3  # where the compressed stream begins
+    (tmp_path / place).write_bytes(data if "mnist" in place else b"PAR1garbagePAR1")
+    name = "mnist" if "mnist" in place else "cifar10"
+    found = official.found(tmp_path)
+    assert (found[name].path is None, found[name].counts) == (False, {})
+    with pytest.raises(InputError, match=r"(?s)train-images-idx3-ubyte.gz|cifar10_train.parquet") as caught:
+        official.load(name, tmp_path, check=False)
+    assert "\n" not in str(caught.value)
+
+
 @pytest.fixture
 def real():
-    """The folder of the real data sets, if there is one."""
-    if "UNDERMARGIN_DATA" not in os.environ:
+    """The folder of the real data sets: the one that is named, or the one beside this checkout."""
+    beside = Path(__file__).parents[2] / "shared" / "data"
+    root = os.environ.get("UNDERMARGIN_DATA", beside)
+    if not Path(root).is_dir():
         pytest.skip("UNDERMARGIN_DATA does not name a folder with the real data sets")
-    return os.environ["UNDERMARGIN_DATA"]
+    return root
 
 
 def real_part(root, name, split):

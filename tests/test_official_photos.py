@@ -3,6 +3,7 @@
 import io
 import shutil
 import tarfile
+import zipfile
 
 import numpy as np
 import pytest
@@ -115,6 +116,36 @@ def test_damage_to_tiny_imagenet_is_named(tiny):
         official.load("tiny-imagenet", root)
 
 
+def test_a_class_without_images_is_an_error_not_a_smaller_data_set(tiny):
+    shutil.rmtree(tiny / "train/n02/images")
+    with pytest.raises(InputError, match=r"train/CLASS/ has no images of 1 of the 2 classes, the first is n02"):
+        official.load("tiny-imagenet", tiny.parent)
+
+
+def test_tiny_imagenet_is_counted_without_being_read(tiny):
+    assert official.found(tiny.parent)["tiny-imagenet"].counts == {"train": 4, "test": 2}
+    shutil.make_archive(str(tiny), "zip", tiny.parent, tiny.name)
+    shutil.rmtree(tiny)
+    assert official.found(tiny.parent)["tiny-imagenet"].counts == {"train": 4, "test": 2}
+
+
+def test_a_damaged_zip_file_and_one_that_lacks_a_file_are_named(tiny):
+    lines(tiny / "val/val_annotations.txt", [f"val_{number}.JPEG\tn01" for number in (0, 1, 2)])
+    path = tiny.parent / "tiny-imagenet-200.zip"
+    shutil.make_archive(str(tiny), "zip", tiny.parent, tiny.name)
+    shutil.rmtree(tiny)
+    with pytest.raises(InputError, match=r"1 of 3 images cannot be read, .*zip lacks .*val_2.JPEG"):
+        official.load("tiny-imagenet", tiny.parent, "test")
+    with zipfile.ZipFile(path) as file:
+        place = file.getinfo("tiny-imagenet-200/wnids.txt").header_offset
+    data = bytearray(path.read_bytes())
+    start = place + 30 + len("tiny-imagenet-200/wnids.txt")
+    data[start : start + 8] = b"\xff" * 8
+    path.write_bytes(data)
+    with pytest.raises(InputError, match=r"wnids.txt in .*tiny-imagenet-200.zip is damaged: .*; get it again"):
+        official.load("tiny-imagenet", tiny.parent)
+
+
 @pytest.mark.parametrize("name", ["tiny-imagenet-200.tar", "tiny-imagenet-200.zip"])
 def test_a_file_that_is_no_archive_is_refused(tmp_path, name):
     (tmp_path / name).write_bytes(b"no archive" * 100)
@@ -183,6 +214,25 @@ def test_webvision_without_its_images_or_with_a_strange_list(tmp_path):
         official.load("webvision", tmp_path)
 
 
+def test_webvision_wants_the_lists_of_both_its_sources_or_the_one_of_all(tmp_path):
+    root = tmp_path / "webvision"
+    write_webvision(root, inside=False)
+    whole = official.load("webvision", tmp_path).labels.tolist()
+    names = [(root / f"info/train_filelist_{source}.txt").read_text() for source in ("google", "flickr")]
+    (root / "info/train_filelist_flickr.txt").unlink()
+    with pytest.raises(InputError, match=r"there is no .*train_filelist_flickr.txt"):
+        official.load("webvision", tmp_path)
+    (root / "info/train_filelist_all.txt").write_text("".join(names))
+    assert official.load("webvision", tmp_path).labels.tolist() == whole
+
+
+def test_a_folder_that_was_not_unpacked_is_noticed(tmp_path):
+    write_webvision(tmp_path / "webvision", inside=False)
+    shutil.rmtree(tmp_path / "webvision/google/q0002")
+    with pytest.raises(InputError, match=r"images of 1 of 3 folders are not there, the first is .*q0002/b.jpg; unpack"):
+        official.load("webvision", tmp_path)
+
+
 def file(number):
     return f"images/0/00/{number},867148000.jpg"
 
@@ -235,7 +285,7 @@ def test_clothing1m_with_a_file_that_has_no_label_or_leads_elsewhere(clothes):
 
 def test_clothing1m_whose_images_are_still_packed_says_so(clothes):
     shutil.rmtree(clothes / "clothing1m/images")
-    with pytest.raises(InputError, match=r"the images are not there: .* is missing; unpack images/\*.tar"):
+    with pytest.raises(InputError, match=r"images of 1 of 1 folders are not there, .* unpack images/\*.tar"):
         official.load("clothing1m", clothes)
 
 

@@ -41,6 +41,24 @@ def test_a_dry_run_names_absent_data_sets_too_and_runs_nothing(tmp_path, capfd):
     assert not (tmp_path / "out").exists()
 
 
+def test_a_data_set_that_is_too_small_for_the_preset_is_named_before_anything_is_run(tmp_path, capfd):
+    folder = tmp_path / "tiny-imagenet-200"
+    (folder / "train/n01/images").mkdir(parents=True)
+    (folder / "train/n01/images/n01_0.JPEG").touch()
+    typed("table-tiny-imagenet", "--preset", "paper", "--out", tmp_path / "out", "--data", tmp_path, "--dry-run")
+    said = capfd.readouterr().err.splitlines()
+    assert said == [
+        f"tiny-imagenet has 1 training samples in {folder}, 112 cells will fail: they need 95,000; "
+        "get all of it from http://cs231n.stanford.edu/tiny-imagenet-200.zip"
+    ]
+
+
+def test_commands_that_are_listed_can_be_copied(capfd):
+    typed("list")
+    shown = capfd.readouterr().out.splitlines()
+    assert "    run undermargin paper figure-precision-recall-asymmetric --preset laptop --data data" in shown
+
+
 def test_a_dry_run_says_how_long_it_may_take_by_what_was_run(tmp_path, capfd):
     ran = Cell("fit", "laptop", "mnist", "uniform", 0.4, "standard")
     Store(tmp_path).add(ran, {"test_error": 0.1}, {"seconds": 1800})

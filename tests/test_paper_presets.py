@@ -1,18 +1,23 @@
 """What the paper's experiments run: settings by hand, grids, cells."""
 
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import pytest
+from torch.nn import Linear
+from torch.optim import SGD
 
 from undermargin.folds import Procedure
 from undermargin.paper import EXPERIMENTS, PRESETS
 from undermargin.paper.cell import Cell
+from undermargin.paper.kinds import loss_budget
 from undermargin.paper.prepared import lesson, prepare
 from undermargin.paper.published import ASYMMETRIC, REAL, REAL_DATA, UNIFORM
 from undermargin.paper.study import STUDIES
 from undermargin.recipes import RECIPES
 from undermargin.recipes.aum import Aum
 from undermargin.recipes.data_parameters import JOINT
+from undermargin.recipes.random_weighting import RandomWeighting, RandomWeightingByEpoch
+from undermargin.training.network import _optimizer
 
 SMALL = ("cifar10", "cifar100", "tiny-imagenet")
 LARGE = ("webvision50", "clothing100k", "clothing1m", "imagenet")
@@ -80,12 +85,27 @@ def test_at_the_papers_size_nothing_is_chosen_by_an_epoch_or_stopped(data):
         "epochs", "batch_size", "optimizer", "learning_rate", "momentum", "weight_decay", "drops",
     }  # fmt: skip
     assert study.num_test is None
+    methods = {recipe: Cell("fit", "paper", data, recipe=recipe).method for recipe in (*UNIFORM["cifar10"], *REAL)}
+    assert [name for name, method in methods.items() if hasattr(method, "held_out")] == ["l_dmi"]  # as its authors do
+
+
+def test_the_paper_trains_by_momentum_as_nesterov_has_it():
+    optimizer = _optimizer(Linear(2, 2), STUDIES["paper"]["cifar10"].budget)
+    assert isinstance(optimizer, SGD)
+    assert all(group["nesterov"] and group["momentum"] == 0.9 for group in optimizer.param_groups)
+
+
+def test_the_losses_of_the_mixtures_are_of_a_training_as_long_as_a_fold_in_the_batches_of_all_others():
+    budget = loss_budget(Cell("identification", "paper", "cifar10"))
+    assert (budget.epochs, budget.batch_size, budget.drops) == (150, 256, ())
 
 
 def test_removing_keeps_the_number_of_steps_by_smaller_batches(tmp_path):
     whole = lesson(SMOKE, prepare(SMOKE, tmp_path, tmp_path), tmp_path)
     part = whole.on_part(whole.rows[:180])  # three quarters of 240
     assert (whole.budget.batch_size, part.budget.batch_size) == (32, 24)
+    paper = replace(whole, budget=STUDIES["paper"]["cifar10"].budget)
+    assert paper.on_part(whole.rows[:180]).budget.batch_size == 192  # of 256
     assert -(-240 // 32) == -(-180 // 24)
 
 
@@ -95,6 +115,11 @@ def test_recipes_have_their_authors_settings_for_a_data_set_where_these_name_any
     assert Cell("fit", "paper", "cifar100", recipe="data_parameters").method.classes is None
     assert Cell("fit", "paper", "imagenet", recipe="data_parameters").method == JOINT
     assert Cell("fit", "laptop", "cifar10", recipe="d2l").method == RECIPES["d2l"].make()
+
+
+def test_random_weights_are_drawn_by_epoch_as_the_papers_text_says_at_its_size():
+    assert Cell("fit", "paper", "tiny-imagenet", recipe="random_weighting").method == RandomWeightingByEpoch()
+    assert Cell("fit", "laptop", "cifar10", recipe="random_weighting").method == RandomWeighting()
 
 
 def test_the_papers_ablations_are_on_its_data_sets():

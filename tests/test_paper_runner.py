@@ -22,7 +22,8 @@ from undermargin.paper.runner import commit
 SMOKE = Cell("fit", "smoke", "mnist", "uniform", 0.4, "standard")
 
 
-def test_nothing_is_run_twice_and_results_carry_their_provenance(tmp_path):
+def test_nothing_is_run_twice_and_results_carry_their_provenance(tmp_path, monkeypatch):
+    monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", "AVX2")
     runner = Runner(Store(tmp_path), tmp_path)
     seen = []
     runner.run([SMOKE, SMOKE], lambda cell, numbers: seen.append(numbers))
@@ -33,6 +34,7 @@ def test_nothing_is_run_twice_and_results_carry_their_provenance(tmp_path):
     assert row["study"]["budget"]["epochs"] == 2
     assert {"key", "kind", "preset", "data", "noise", "rate", "recipe", "seed", "seconds", "commit"} <= set(row)
     assert {"version", "torch", "num_threads", "processor", "source"} <= set(row)
+    assert row["onednn"] == "AVX2"
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="there is no git here")

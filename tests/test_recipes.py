@@ -1,6 +1,7 @@
 """What every recipe must do, tested over the table; and the mathematics of the small ones."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from undermargin.recipes.aum import Aum
 from undermargin.recipes.bootstrap import hard_loss, soft_loss
 from undermargin.recipes.co_teaching import CoTeaching, Exchange
 from undermargin.recipes.lesson import NEEDS
-from undermargin.recipes.random_weighting import RectifiedNormal
+from undermargin.recipes.random_weighting import RandomWeightingByEpoch, RectifiedNormal, RectifiedNormalOfEpoch
 from undermargin.recipes.table import described
 from undermargin.training.objective import Step, weighted
 from undermargin.training.plan import plan
@@ -290,6 +291,21 @@ def test_random_weights_are_drawn_anew_at_every_step_and_half_of_them_are_zero()
     assert losses[0] != losses[1]
     expected = (np.log1p(np.exp(-1)) + np.log1p(np.exp(1))) / 2  # the weights know nothing of the samples
     assert losses == pytest.approx([expected] * 2, rel=0.1)
+
+
+def test_random_weights_of_an_epoch_stay_with_their_samples_and_train():
+    objective, generator = RectifiedNormalOfEpoch(), torch.Generator().manual_seed(0)
+    shown = [step([[1.0, 0.0]] * 3, [0, 1, 0], indices=torch.tensor(indices)) for indices in ([4, 0, 2], [2, 4, 0])]
+    seen = []
+    for epoch in range(2):
+        objective.begin_epoch(SimpleNamespace(labels=torch.zeros(5)), epoch, generator)
+        weights = [objective.weights(one).tolist() for one in shown]
+        assert weights[1] == [weights[0][2], weights[0][0], weights[0][1]]
+        seen.append(weights[0])
+    assert seen[0] != seen[1]
+    inputs, labels, _ = blobs()
+    fitted = recipes.fit((inputs, labels), recipe=RandomWeightingByEpoch(), model=plain, budget=BUDGET)
+    assert fitted.predict(np.arange(90)).shape == (90, NUM_CLASSES)
 
 
 def test_weights_that_are_all_zero_weigh_nothing():

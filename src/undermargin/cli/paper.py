@@ -51,8 +51,8 @@ def paper(
         experiments.figures.check_library()  # not after hours of training
     if not no_run:
         done = store.results()
-        missing = {cell.key: cell.study.data for some in cells.values() for cell in some if cell.key not in done}
-        show.absent(_datasets(data), Counter(missing.values()))
+        missing = {cell.key: cell.study for some in cells.values() for cell in some if cell.key not in done}
+        show.absent(_datasets(data), Counter((one.data, one.num_train) for one in missing.values()))
     if is_dry:
         results = experiments.Results.read(store, preset, data)
         show.result(_plan([cell for some in cells.values() for cell in some], results), as_json, show.plan)

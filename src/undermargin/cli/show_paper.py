@@ -33,16 +33,16 @@ def datasets(rows: list[dict[str, Any]]) -> None:
 def experiments(rows: list[dict[str, str]]) -> None:
     """Every experiment: what the paper claims, and what it costs."""
     for row in rows:
-        console.print(f"[bold]{row['name']}[/]  {escape(row['title'])}")
-        console.print(f"    [dim]claim[/] {escape(row['claim'] or 'not in the paper')}")
-        console.print(f"    [dim]cost in preset paper[/] {escape(row['cost'])}")
-        console.print(f"    [dim]run[/] undermargin paper {row['name']} --preset laptop --data data")
+        console.print(f"[bold]{row['name']}[/]  {escape(row['title'])}", soft_wrap=True)
+        console.print(f"    [dim]claim[/] {escape(row['claim'] or 'not in the paper')}", soft_wrap=True)
+        console.print(f"    [dim]cost in preset paper[/] {escape(row['cost'])}", soft_wrap=True)
+        console.print(f"    [dim]run[/] undermargin paper {row['name']} --preset laptop --data data", soft_wrap=True)
 
 
 def plan(rows: list[dict[str, Any]]) -> None:
     """Every cell, and whether it has been run; how long the others will take, by what such cells took."""
     for row in rows:
-        console.print(f"{'[green]done[/]' if row['is_done'] else 'to run'}  {escape(row['cell'])}")
+        console.print(f"{'[green]done[/]' if row['is_done'] else 'to run'}  {escape(row['cell'])}", soft_wrap=True)
     console.print(f"{sum(row['is_done'] for row in rows)} of {len(rows)} cells have been run")
     expected = [row["expected_seconds"] for row in rows if not row["is_done"]]
     known = [seconds for seconds in expected if seconds is not None]
@@ -62,13 +62,24 @@ def cell(done: Any, numbers: dict[str, Any]) -> None:
     aside(f"{done}: {shown}")
 
 
-def absent(rows: list[dict[str, Any]], num_cells: Mapping[str, int]) -> None:
-    """Which data sets of the cells to run are not there, before hours are spent on the others."""
+def absent(rows: list[dict[str, Any]], num_cells: Mapping[tuple[str, int | None], int]) -> None:
+    """Which data sets are not there or too small, before hours are spent on the others.
+
+    `num_cells`: how many of the cells to run want so many training samples (None: all) of a data set.
+    """
     for row in rows:
-        if row["path"] is None and row["name"] in num_cells:
+        wanted = {number: count for (name, number), count in num_cells.items() if name == row["name"]}
+        there = row["counts"].get("train")
+        few = {number: count for number, count in wanted.items() if number and there is not None and there < number}
+        if row["path"] is None and wanted:
             aside(
-                f"{row['name']} is not there, {num_cells[row['name']]} cells will fail: "
+                f"{row['name']} is not there, {sum(wanted.values())} cells will fail: "
                 f"get it from {row['home']} and put it at {row['place']}"
+            )
+        elif few:
+            aside(
+                f"{row['name']} has {there:,} training samples in {row['path']}, {sum(few.values())} cells will fail: "
+                f"they need {max(few):,}; get all of it from {row['home']}"
             )
 
 

@@ -7,17 +7,19 @@ from dataclasses import asdict, dataclass, replace
 from types import MappingProxyType
 from typing import Any, Literal
 
-from undermargin.paper.study import Preset, Study, study
+from undermargin.paper.study import STUDIES, Preset, Study, study
 from undermargin.recipes.d2l import D2l
 from undermargin.recipes.data_parameters import JOINT
+from undermargin.recipes.random_weighting import RandomWeightingByEpoch
 from undermargin.recipes.table import Method, described, method_named
 from undermargin.training.engine import Budget
 
 Noise = Literal["uniform", "asymmetric", "none"]
 
-# settings that differ from a recipe's defaults, from its authors' code
+# settings that differ from a recipe's defaults: from the paper's text, or from the code of the recipe's authors
 AUTHORS: Mapping[tuple[str, str, str], Method] = MappingProxyType(
     {
+        **{("paper", data, "random_weighting"): RandomWeightingByEpoch() for data in STUDIES["paper"]},
         ("paper", "cifar100", "d2l"): D2l(earliest=60 / 200),
         ("paper", "imagenet", "data_parameters"): JOINT,
     }

@@ -161,7 +161,7 @@ def curves(
 
 def matrices(panels: Mapping[str, np.ndarray], names: Sequence[str], title: str) -> "Figure":
     """One panel a matrix of correlations (names, names), each number in its square."""
-    figure, axes = new(len(panels), title, width=2.9, height=2.6)
+    figure, axes = new(len(panels), title, width=2.9, height=3.2)
     for axis, (panel, values) in zip(axes, panels.items(), strict=True):
         axis.imshow(values, cmap="Blues", vmin=0, vmax=1)
         for row, column in np.ndindex(*values.shape):

@@ -21,6 +21,7 @@ from undermargin.recipes import Fitted
 from undermargin.recipes.aum import Aum
 from undermargin.recipes.lesson import trained_without
 from undermargin.run import Run
+from undermargin.training.engine import Budget
 from undermargin.training.objective import Objective, Step
 from undermargin.verdicts import Verdicts
 
@@ -246,11 +247,17 @@ def _arrays(verdicts: Verdicts, prepared: Prepared) -> Arrays:
     }
 
 
+def loss_budget(cell: Cell) -> Budget:
+    """Of the training whose losses BMM and GMM read: as long as a fold's, in the batches of all other trainings."""
+    budget = cell.study.budget
+    return replace(_aum(cell).budget(budget), batch_size=budget.batch_size)
+
+
 def _plain(cell: Cell, prepared: Prepared, place: Place) -> dict[str, list[Run]]:
-    """One training as long as a fold's, with nobody's label changed: what the losses are read from."""
+    """One training with nobody's label changed: what the losses are read from."""
     folder = place.folds / "plain"
     taught = lesson(cell, prepared, folder, SCORES)
-    taught = replace(taught, budget=_aum(cell).budget(taught.budget))
+    taught = replace(taught, budget=loss_budget(cell))
     with only_one(folder / "lock"):
         _, tracker = taught.train("plain")
     labels = taught.labels[taught.rows]

@@ -209,4 +209,5 @@ def _machine() -> dict[str, Any]:
         "torch": torch.__version__,
         "num_threads": torch.get_num_threads(),
         "processor": torch.backends.cpu.get_cpu_capability(),
+        **({"onednn": limit} if (limit := os.environ.get("ONEDNN_MAX_CPU_ISA")) else {}),  # for its convolutions alone
     }

@@ -1,11 +1,15 @@
 """The data sets of the paper as their makers publish them: found below a folder, checked, loaded; never downloaded."""
 
+import zlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
+import pyarrow as pa
+
 from undermargin.data.official import cifar, cifar_n, clothing, idx, imagenet, tiny_imagenet, webvision
+from undermargin.data.official.checksums import UNCHECKED
 from undermargin.data.official.record import Files, OfficialSet, Request, Split
 from undermargin.errors import InputError
 
@@ -23,6 +27,9 @@ class Official:
     count: Callable[[Path], dict[str, int]] | None = None  # samples of each split, where that is cheap
     splits: tuple[Split, ...] = ("train", "test")
     columns: tuple[str, ...] = ()  # of labels, the default first, where a set has several
+    sizes: Mapping[str, int] = field(
+        default_factory=dict
+    )  # samples of each split as published, where a copy must have all
 
 
 OFFICIAL: Mapping[str, Official] = MappingProxyType(
@@ -33,6 +40,7 @@ OFFICIAL: Mapping[str, Official] = MappingProxyType(
             idx.locate_mnist,
             idx.load_mnist,
             idx.count_idx,
+            sizes={"train": 60_000, "test": 10_000},
         ),
         "fashion-mnist": Official(
             "https://github.com/zalandoresearch/fashion-mnist",
@@ -40,6 +48,7 @@ OFFICIAL: Mapping[str, Official] = MappingProxyType(
             idx.locate_fashion,
             idx.load_fashion,
             idx.count_idx,
+            sizes={"train": 60_000, "test": 10_000},
         ),
         "cifar10": Official(
             "https://www.cs.toronto.edu/~kriz/cifar.html",
@@ -47,6 +56,7 @@ OFFICIAL: Mapping[str, Official] = MappingProxyType(
             cifar.locate_cifar10,
             cifar.load_cifar10,
             cifar.count_cifar10,
+            sizes={"train": 50_000, "test": 10_000},
         ),
         "cifar100": Official(
             "https://www.cs.toronto.edu/~kriz/cifar.html",
@@ -54,6 +64,7 @@ OFFICIAL: Mapping[str, Official] = MappingProxyType(
             cifar.locate_cifar100,
             cifar.load_cifar100,
             columns=("fine", "coarse"),
+            sizes={"train": 50_000, "test": 10_000},
         ),
         "cifar10n": Official(
             "https://github.com/UCSC-REAL/cifar-10-100n",
@@ -74,6 +85,7 @@ OFFICIAL: Mapping[str, Official] = MappingProxyType(
             "tiny-imagenet-200.zip",
             tiny_imagenet.locate,
             tiny_imagenet.load,
+            tiny_imagenet.count,
         ),
         "webvision": Official(
             "https://data.vision.ee.ethz.ch/cvl/webvision/dataset2017.html",
@@ -131,7 +143,8 @@ def load(
     """A split of a row of OFFICIAL, found below `root`.
 
     `column` chooses among human labels (CIFAR-10N: aggre, random1, random2, random3, worse; CIFAR-100N: fine, coarse),
-    `seed` a random subset (clothing100k). `check=False` takes files whose checksums are not the published ones.
+    `seed` a random subset (clothing100k). `check=False` takes files whose checksums or numbers of samples are not the
+    published ones.
     """
     if name not in OFFICIAL:
         raise InputError(f"there is no data set {name!r}; choose from {', '.join(OFFICIAL)}")
@@ -145,7 +158,12 @@ def load(
     if path is None:
         raise InputError(f"{name} is not in {root}: get it from {row.home} and put it at {Path(root) / row.place}")
     chosen = column or (row.columns[0] if row.columns else None)
-    return row.load(path, Request(Path(root), split, chosen, seed, check))
+    loaded = row.load(path, Request(Path(root), split, chosen, seed, check))
+    if check and len(loaded) != row.sizes.get(split, len(loaded)):
+        raise InputError(
+            f"{path} has {len(loaded)} samples in its split {split}, {row.sizes[split]} are published; {UNCHECKED}"
+        )
+    return loaded
 
 
 def found(root: str | Path) -> dict[str, Found]:
@@ -159,5 +177,5 @@ def _found(row: Official, root: Path) -> Found:
         return Found(path, {})
     try:
         return Found(path, row.count(path))
-    except (InputError, OSError, EOFError):
+    except (InputError, OSError, EOFError, zlib.error, pa.ArrowException):
         return Found(path, {})  # it is there, but damaged: loading it says how

@@ -3,6 +3,7 @@
 import os
 import tarfile
 import zipfile
+import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -77,6 +78,8 @@ class Tar:
 
     def read(self, name: str) -> bytes:
         """What is in a file."""
+        if name not in self.places:
+            raise InputError(f"{self.path} lacks {name}; get it again")
         offset, size = self.places[name]
         data = os.pread(self.file, size, offset)
         if len(data) != size:
@@ -88,6 +91,7 @@ class Zip:
     """A zip file, never unpacked."""
 
     def __init__(self, path: Path) -> None:
+        self.path = path
         try:
             self.file = zipfile.ZipFile(path)
         except zipfile.BadZipFile as error:
@@ -102,8 +106,10 @@ class Zip:
         """What is in a file."""
         try:
             return self.file.read(name)
-        except zipfile.BadZipFile as error:
-            raise InputError(f"{name} is damaged: {error}") from None
+        except KeyError:
+            raise InputError(f"{self.path} lacks {name}; get it again") from None
+        except (zipfile.BadZipFile, zlib.error, EOFError) as error:
+            raise InputError(f"{name} in {self.path} is damaged: {error}; get it again") from None
 
 
 def open_archive(path: Path) -> Archive:
@@ -137,8 +143,9 @@ def read_members(path: Path, names: Sequence[str]) -> dict[str, bytes]:
                     name = Path(member.name).name
                     if name in names and (file := tar.extractfile(member)):
                         found[name] = file.read()
-        except (tarfile.TarError, EOFError, OSError) as error:
-            raise InputError(f"{path} cannot be unpacked: {error}; get it again") from None
+        except (tarfile.TarError, EOFError, OSError, zlib.error) as error:
+            why = "; ".join(str(error).splitlines())
+            raise InputError(f"{path} cannot be unpacked: {why}; get it again") from None
     missing = [name for name in names if name not in found]
     if missing:
         raise InputError(f"{path} lacks {', '.join(missing)}; get it again")

@@ -6,6 +6,8 @@ from pathlib import Path
 
 from undermargin.errors import InputError
 
+UNCHECKED = "get it again; in Python, official.load(..., check=False) takes it as it is"
+
 
 def check_md5(path: Path, known: Sequence[str], contents: bytes | None = None) -> None:
     """Raise unless the md5 sum of a file, or of what is compressed in it, is one of the known (or begins like it)."""
@@ -14,6 +16,5 @@ def check_md5(path: Path, known: Sequence[str], contents: bytes | None = None) -
     inside = found if contents is None else hashlib.md5(contents, usedforsecurity=False).hexdigest()
     if not any(md5.startswith(start) for start in known for md5 in (found, inside)):
         raise InputError(
-            f"{path} is not the published file: its md5 sum is {found}, expected {' or '.join(known)}; "
-            "get it again, or load it without the check (check=False)"
+            f"{path} is not the published file: its md5 sum is {found}, expected {' or '.join(known)}; {UNCHECKED}"
         )

@@ -26,6 +26,12 @@ def class_files(archive: Archive, split: str, classes: list[str]) -> tuple[Membe
         raise InputError(f"{split} has folders of no known class: {', '.join(strange[:5])}")
     if not names:
         raise InputError(f"there are no images in {split}CLASS/; get the data set again")
+    empty = sorted(set(classes) - set(folders))
+    if empty:
+        raise InputError(
+            f"{split}CLASS/ has no images of {len(empty)} of the {len(classes)} classes, the first is {empty[0]}; "
+            "get the data set again"
+        )
     return Members(archive, names), np.array([numbers[folder] for folder in folders], np.int64)
 
 

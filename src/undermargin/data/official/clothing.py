@@ -6,7 +6,7 @@ import numpy as np
 
 from undermargin.data.official.archives import Folder, Members
 from undermargin.data.official.class_files import load_class_folders
-from undermargin.data.official.lists import read_labels, read_lines
+from undermargin.data.official.lists import check_present, read_labels, read_lines
 from undermargin.data.official.record import OfficialSet, Request, first_with
 from undermargin.errors import InputError
 
@@ -54,8 +54,7 @@ def _listed(path: Path, request: Request) -> OfficialSet:
             f"{len(unlabeled)} files of {LISTS[request.split]} have no label in {LABELS[request.split]}, "
             f"the first is {unlabeled[0]}; get the lists again"
         )
-    if files and not (path / files[0]).is_file():
-        raise InputError(f"the images are not there: {path / files[0]} is missing; unpack images/*.tar in their folder")
+    check_present(path, files, "unpack images/*.tar in their folder")
     labels = np.array([by_file[file] for file in files], np.int64)
     found = {"path": str(path), "format": "Clothing1M"}
     return OfficialSet(Members(Folder(path), files), labels, read_lines(path / NAMES), found=found)

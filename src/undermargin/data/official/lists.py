@@ -1,5 +1,6 @@
 """Text files that list images, their labels or the names of classes."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,18 @@ def read_lines(path: Path) -> list[str]:
         return [line for line in map(str.strip, path.read_text("utf-8").split("\n")) if line]
     except UnicodeDecodeError as error:
         raise InputError(f"{path} is not UTF-8: {error}; get it again") from None
+
+
+def check_present(path: Path, files: Sequence[str], hint: str) -> None:
+    """Raise unless the first file of every folder that a list names is there: some may not have been unpacked."""
+    firsts: dict[str, str] = {}
+    for file in files:
+        firsts.setdefault(file.rpartition("/")[0], file)
+    missing = [file for file in firsts.values() if not (path / file).is_file()]
+    if missing:
+        raise InputError(
+            f"images of {len(missing)} of {len(firsts)} folders are not there, the first is {path / missing[0]}; {hint}"
+        )
 
 
 def read_labels(path: Path) -> tuple[list[str], Labels]:

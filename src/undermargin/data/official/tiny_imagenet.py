@@ -12,6 +12,7 @@ from undermargin.errors import InputError
 
 SIDE = 64
 PLACES = ("tiny-imagenet-200", "tiny-imagenet-200.zip", "tiny-imagenet-200.tar", "tiny-imagenet-20.tar")
+SUFFIX = ".JPEG"
 ANNOTATIONS = "val/val_annotations.txt"
 
 
@@ -39,6 +40,16 @@ def load(path: Path, request: Request) -> OfficialSet:
     found = {"path": str(path), "format": "Tiny ImageNet"}
     names = [name.removeprefix(base) for name in files.ids]
     return OfficialSet(decoded(files, SIDE), labels, _titles(archive, base, classes), found=found, names=names)
+
+
+def count(path: Path) -> dict[str, int]:
+    """Samples of each split."""
+    names = open_archive(path).names
+    parts = {"train": "train/", "test": "val/"}
+    return {
+        split: sum(f"/{part}" in f"/{name}" and name.endswith(SUFFIX) for name in names)
+        for split, part in parts.items()
+    }
 
 
 def _annotated(archive: Archive, base: str, classes: list[str]) -> tuple[Members, Labels]:

@@ -6,7 +6,7 @@ import numpy as np
 
 from undermargin.data.official.archives import Folder, Members
 from undermargin.data.official.class_files import load_class_folders
-from undermargin.data.official.lists import read_labels, read_lines
+from undermargin.data.official.lists import check_present, read_labels, read_lines
 from undermargin.data.official.record import OfficialSet, Request, first_with
 from undermargin.data.samples import Labels
 from undermargin.errors import InputError
@@ -14,6 +14,7 @@ from undermargin.errors import InputError
 FEW = 50
 PLACES = ("webvision", "WebVision", "webvision1.0")
 TRAIN_LISTS = {"info/train_filelist_google.txt": "google/", "info/train_filelist_flickr.txt": "flickr/"}
+WHOLE_LIST = "info/train_filelist_all.txt"  # both in one
 TEST_LIST = "info/val_filelist.txt"
 TEST_FOLDERS = ("val_images_256/", "val_images/", "val/")
 
@@ -45,11 +46,10 @@ def load_few(path: Path, request: Request) -> OfficialSet:
 def _listed(path: Path, request: Request) -> OfficialSet:
     names: list[str] = []
     labels: list[Labels] = []
+    lists: dict[str, tuple[str, ...]]
     if request.split == "train":
-        lists: dict[str, tuple[str, ...]] = {
-            name: ("", folder) for name, folder in TRAIN_LISTS.items() if (path / name).is_file()
-        }
-        lists = lists or {"info/train_filelist_all.txt": ("",)}
+        is_whole = (path / WHOLE_LIST).is_file() and not all((path / name).is_file() for name in TRAIN_LISTS)
+        lists = {WHOLE_LIST: ("",)} if is_whole else {name: ("", folder) for name, folder in TRAIN_LISTS.items()}
     else:
         lists = {TEST_LIST: ("", *TEST_FOLDERS)}
     for name, folders in lists.items():
@@ -57,6 +57,7 @@ def _listed(path: Path, request: Request) -> OfficialSet:
         prefix = _prefix(path, some[0], folders) if some else ""
         names += [prefix + file for file in some]
         labels.append(numbers)
+    check_present(path, names, "unpack them beside info/")
     titles = [line.split(",")[0] for line in read_lines(path / "info/synsets.txt")]  # WordNet number and first name
     found = {"path": str(path), "format": "WebVision"}
     return OfficialSet(Members(Folder(path), names), np.concatenate(labels), titles, found=found)

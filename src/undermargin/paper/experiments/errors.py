@@ -89,6 +89,8 @@ def _table(
         note += f" of {how.num_test} test samples"
     if any(row[0] == "l_dmi" for row in rows):
         note += "; of l_dmi, the epoch that is best on held-out noisy labels, as its authors choose"
+    if results.preset == "paper":
+        note += "; every recipe by the paper's own schedule, not by its authors'"
     if theirs:  # neither is said in the paper
         note += "; its Bootstrap may be soft or hard, with either sign of the entropy, its MentorNet either kind"
     return Table(name, caption(f"{title(results.preset, data)}: test error", results, note), columns, rows)
