@@ -9,8 +9,8 @@ import torch.distributed as dist
 from torch.utils.data import DistributedSampler
 
 from tests.test_distributed import NUM_EPOCHS, NUM_SAMPLES, data
-from undermargin import Tracker
-from undermargin.errors import NotMergedError
+from undermargin import Tracker, Trajectories
+from undermargin.errors import InputError, NotMergedError
 from undermargin.scores import SCORES
 
 
@@ -78,6 +78,17 @@ def idle_rank(folder):
         observe(tracker, 0, torch.arange(NUM_SAMPLES))
     tracker.end_epoch()
     return {"aum": tracker.scores().tolist()}
+
+
+def recording_on_one_rank(folder):
+    trajectories = Trajectories(folder / "trajectories", logits_of=[1]) if dist.get_rank() == 0 else None
+    tracker = Tracker(NUM_SAMPLES, trajectories=trajectories)
+    observe(tracker, 0, indices_of_this_rank(0))
+    try:
+        tracker.end_epoch()
+    except InputError as error:
+        return {"error": str(error)}
+    return {}
 
 
 def main():

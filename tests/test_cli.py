@@ -117,3 +117,17 @@ def test_a_cutoff_that_does_not_exist_is_an_error_that_lists_those_that_do(scan)
     result = undermargin("identify", str(scan[0]), "--cutoff", "papr")
     assert result.returncode == 1
     assert "choose from paper, reference, auto, gaussian" in result.stderr
+
+
+@pytest.mark.parametrize("seed", ["-1", "99999999999999999999999"])
+def test_a_seed_that_no_generator_takes_is_refused_in_a_line(seed):
+    result = undermargin("demo", "--seed", seed)
+    assert result.returncode == 2
+    assert "Traceback" not in result.stderr
+
+
+def test_somebody_elses_digits_are_left_alone(tmp_path):
+    (tmp_path / "digits.npz").write_text("junk")
+    result = undermargin("demo", "--out", str(tmp_path))
+    assert (result.returncode, (tmp_path / "digits.npz").read_text()) == (1, "junk")
+    assert "digits.npz is not a demo's; choose another folder with --out" in result.stderr

@@ -199,3 +199,29 @@ def test_the_sums_of_all_samples_are_read_twice_and_not_once_a_sample(tmp_path, 
     monkeypatch.setattr(ours.AUMCalculator, "_column", lambda self, number: read.append(number) or column(self, number))
     calculator.finalize()
     assert read == [0, 1]
+
+
+def test_sums_and_counts_are_read_once_after_an_update_and_cannot_be_changed_in_silence(tmp_path):
+    calculator = ours.AUMCalculator(str(tmp_path))
+    calculator.update(torch.tensor([[1.0, 0.0], [3.0, 0.0]]), torch.tensor([0, 0]), [7, 8])
+    assert calculator.sums is calculator.sums
+    assert (calculator.sums, calculator.counts) == ({7: 1.0, 8: 3.0}, {7: 1, 8: 1})
+    assert calculator.sums["never seen"] == 0
+    with pytest.raises(TypeError, match="make another AUMCalculator"):
+        calculator.counts.clear()
+    assert pickle.loads(pickle.dumps(calculator.sums)) == {7: 1.0, 8: 3.0}
+    calculator.update(torch.tensor([[1.0, 0.0]]), torch.tensor([0]), [7])
+    assert (calculator.sums[7], calculator.counts[7]) == (2.0, 2)
+
+
+def test_ids_of_several_types_are_written_too(tmp_path):
+    calculator = ours.AUMCalculator(str(tmp_path), compressed=False)
+    calculator.update(torch.tensor([[1.0, 0.0], [3.0, 0.0]]), torch.tensor([0, 0]), ["a", 1])
+    calculator.finalize()
+    rows = (tmp_path / "full_aum_records.csv").read_text().splitlines()[1:]
+    assert [row.split(",")[0] for row in rows] == ["1", "a"]
+
+
+def test_the_id_of_a_batch_of_one_may_be_a_tensor_without_an_axis(tmp_path):
+    calculator = ours.AUMCalculator(str(tmp_path))
+    assert list(calculator.update(torch.tensor([[1.0, 0.0]]), torch.tensor([0]), torch.tensor(5))) == [5]

@@ -128,7 +128,7 @@ def test_cutoffs_are_chosen_by_name_number_or_as_they_are():
     assert choose(CUTOFFS["beta"]) is CUTOFFS["beta"]
     with pytest.raises(IdentifyError, match="no cutoff 'papr'; choose from paper"):
         choose("papr")
-    with pytest.raises(IdentifyError, match="does not use them"):
+    with pytest.raises(IdentifyError, match="'gaussian' has no percentile to change; these have one: paper, reference"):
         choose("gaussian", share=95)
 
 
@@ -178,7 +178,13 @@ def test_a_known_rate_flags_that_share_of_the_lowest_scores_and_no_threshold_sam
     scores = [5, 1, 4, 2, 3, 0]
     assert identify(run(scores, threshold=[5]), by_rate(0.4)).flagged.tolist() == [1, 3]  # 2 of 5
     assert identify(run(scores), "rate:0.5").flagged.tolist() == [5, 1, 3]
-    assert identify(run([1, 1, 1, 2]), by_rate(0.25)).flagged.tolist() == [0, 1, 2]  # ties cannot be told apart
+
+
+def test_equal_scores_are_flagged_together_if_that_comes_nearer_to_the_rate(run):
+    assert identify(run([1, 1, 1, 2]), by_rate(0.5)).flagged.tolist() == [0, 1, 2]
+    assert identify(run([1, 1, 1, 2]), by_rate(0.25)).flagged.tolist() == []
+    never_forgotten = run([0] * 95 + [-1] * 5)
+    assert identify(never_forgotten, by_rate(0.1)).flagged.tolist() == [95, 96, 97, 98, 99]
 
 
 def test_a_rate_of_zero_flags_nobody_and_still_orders_the_samples(run):

@@ -78,3 +78,8 @@ def test_a_job_of_two_ranks_goes_on_in_mid_epoch_with_one_and_with_three(tmp_pat
 def test_a_rank_that_saw_nothing_takes_part(tmp_path):
     for found in launch(tmp_path, 2, "idle-rank"):
         np.testing.assert_allclose(found["aum"], single_margins(), rtol=1e-5, atol=1e-5)
+
+
+def test_ranks_that_do_not_record_the_same_are_told_so_instead_of_hanging(tmp_path):
+    for found in launch(tmp_path, 2, "recording-on-one-rank"):
+        assert "give every rank the same trajectories=" in found["error"]

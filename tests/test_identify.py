@@ -1,10 +1,12 @@
+import json
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from undermargin import Run, identify
-from undermargin.errors import IdentifyError
+from undermargin.errors import IdentifyError, InputError
 
 
 def test_flagged_at_or_below_the_cutoff_kept_above_and_threshold_samples_unjudged(run):
@@ -72,7 +74,7 @@ def test_the_paper_flags_at_its_cutoff_and_the_authors_code_below_it_only(run):
         ({"cutoff": np.nan}, "expected a name, a finite number"),
         ({"cutoff": None}, "cutoff is None"),
         ({"percentile": 101}, "percentile is 101"),
-        ({"cutoff": 1.5, "percentile": 95}, "does not use them"),
+        ({"cutoff": 1.5, "percentile": 95}, "cutoff 1.5 has no percentile to change"),
     ],
 )
 def test_rules_that_make_no_sense_are_refused(run, settings, message):
@@ -178,3 +180,25 @@ def test_runs_that_name_their_classes_differently_are_refused(run):
     ours, theirs = (run([0, 1, 2, 3], threshold=[1], labels=[0, 1, 0, 1], class_names=list(ab)) for ab in ("ab", "ba"))
     with pytest.raises(IdentifyError, match="disagree about the names of the classes"):
         identify([ours, theirs])
+
+
+def test_a_cutoff_that_ties_with_the_highest_score_says_that_it_tells_nobody_apart(run):
+    tied = identify(run([0, 0, 0, -1, 0], threshold=[4]))
+    assert tied.flagged.tolist() == [3, 0, 1, 2]
+    assert any("it tells nobody apart" in note for note in tied.summary()["notes"])
+    apart = identify(run([5, 0, 9, 9], threshold=[1]))
+    assert not any("it tells nobody apart" in note for note in apart.summary()["notes"])
+
+
+def test_the_summary_of_few_threshold_samples_is_json_that_everybody_reads(run):
+    summary = identify(run([5, 0, 9, 9], threshold=[1])).summary()
+    assert summary["cutoff"]["interval"][0][1] is None  # there is no upper end
+    json.dumps(summary, allow_nan=False)
+
+
+def test_class_names_may_be_a_mapping_from_class_numbers():
+    names = {1: "dog", 0: "cat"}  # as Hugging Face's id2label
+    assert Run([1.0, 2.0], labels=[0, 1], class_names=names).class_names == ["cat", "dog"]
+    assert Run([1.0], class_names={"0": "cat"}).class_names == ["cat"]  # as JSON has it
+    with pytest.raises(InputError, match="a mapping from 1, 2; expected 0..1"):
+        Run([1.0], class_names={1: "cat", 2: "dog"})

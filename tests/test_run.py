@@ -85,3 +85,14 @@ def test_small_types_of_labels_do_not_overflow():
 def test_fields_that_do_not_fit_are_errors(fields, message):
     with pytest.raises(InputError, match=message):
         Run(**fields)
+
+
+def test_a_file_of_something_else_is_no_run(tmp_path):
+    identify(Run([1.0, 2.0]), 1.5).save(tmp_path / "verdicts.parquet")
+    with pytest.raises(InputError, match="is not a run that undermargin wrote"):
+        Run.load(tmp_path / "verdicts.parquet")
+
+
+def test_the_number_of_a_fold_may_be_numpys(tmp_path):
+    Run([1.0], fold=np.int64(1)).save(tmp_path / "run.parquet")
+    assert Run.load(tmp_path / "run.parquet").fold == 1

@@ -3,10 +3,14 @@ import warnings
 import numpy as np
 import pytest
 import torch
+from torch._subclasses import FakeTensorMode
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from tests import reference
 from undermargin import Tracker, Trajectories, folds
 from undermargin.errors import InputError, ObservationError, UndermarginWarning
+from undermargin.files import save_tensors
+from undermargin.observations import as_labels
 from undermargin.scores import SCORES
 
 LOGITS = torch.tensor([[3.0, 1.0, 0.0], [0.0, 2.0, 1.0]])
@@ -42,7 +46,8 @@ def test_an_open_epoch_does_not_count_beside_ended_ones():
     tracker.update([[1.0, 0.0]], [0], [0])
     tracker.end_epoch()
     tracker.update([[9.0, 0.0]], [0], [0])
-    assert tracker.scores().tolist() == [1.0]
+    with pytest.warns(UndermarginWarning, match=r"1 observations since the last end_epoch\(\) do not count"):
+        assert tracker.scores().tolist() == [1.0]
 
 
 @pytest.mark.parametrize(
@@ -600,3 +605,106 @@ def test_an_empty_tensor_of_whatever_type_is_an_empty_batch():
     tracker = Tracker(2)
     tracker.update(torch.zeros(0, 3), torch.tensor([]), torch.tensor([]))
     assert np.isnan(tracker.scores()).all()
+
+
+def named(ids, **settings):
+    """A tracker of four samples by these names that has seen them all, margins 1 to 4 by name."""
+    tracker = Tracker(4, ids=ids, **settings)
+    tracker.update([[1.0, 0.0], [2.0, 0.0], [3.0, 0.0], [4.0, 0.0]], [0] * 4, sorted(ids))
+    return tracker
+
+
+@pytest.mark.parametrize("names", [list("abcd"), [10, 20, 30, 40]])
+def test_a_state_goes_on_only_with_the_same_ids_in_the_same_order(names, tmp_path):
+    tracker = named(names)
+    other = Tracker(4, ids=names[::-1])
+    for refused in (other, Tracker(4, ids=[1, 2, 3, 4])):
+        with pytest.raises(InputError, match="the same position means different samples"):
+            refused.load_state_dict(tracker.state_dict())
+    with pytest.raises(InputError, match="the same position means different samples"):
+        Tracker(4, ids=names).load_state_dict(Tracker(4).state_dict())
+    for refused in (other, Tracker(4)):
+        with pytest.raises(InputError, match="trackers differ in their ids"):
+            tracker.merge(refused)
+    tracker.save(tmp_path / "t.safetensors")
+    without = Tracker.load(tmp_path / "t.safetensors")
+    assert without.scores().tolist() == [1, 2, 3, 4]  # to be read
+    with pytest.raises(InputError, match="have ids; give them again"):
+        without.update([[1.0, 0.0]], [0], [1])
+    again = Tracker.load(tmp_path / "t.safetensors", ids=names)
+    again.update([[3.0, 0.0]], [0], names[:1])
+    assert again.scores().tolist() == [2, 2, 3, 4]
+
+
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf")  # torch's own, of its compiler
+def test_a_compiled_training_step_stays_compiled_and_is_watched():
+    graphs = []
+
+    def backend(graph, _):
+        graphs.append(graph)
+        return graph.forward
+
+    tracker, plainly, model = Tracker(8), Tracker(8), torch.nn.Linear(4, 3)
+
+    def step(x, labels, indices):
+        logits = model(x)
+        tracker.update(logits, labels, indices)
+        return torch.nn.functional.cross_entropy(logits, labels)
+
+    compiled = torch.compile(step, backend=backend)
+    generator = torch.Generator().manual_seed(0)
+    for _ in range(12):
+        x, labels = torch.randn(8, 4, generator=generator), torch.randint(0, 3, (8,), generator=generator)
+        compiled(x, labels, torch.arange(8)).backward()
+        plainly.update(model(x), labels, torch.arange(8))
+    np.testing.assert_allclose(tracker.scores(), plainly.scores(), rtol=1e-6)
+    assert len(graphs) == 2  # what comes before the update, and what comes behind it
+
+
+def test_one_number_is_the_logit_of_a_batch_of_one():
+    tracker = Tracker(4)
+    tracker.update(torch.tensor(0.5), torch.tensor(1), torch.tensor(3))
+    assert tracker.scores()[3] == 0.5
+
+
+def test_an_output_object_in_place_of_logits_says_what_to_pass():
+    class Output:
+        logits = LOGITS
+
+    for given in (Output(), (LOGITS, LOGITS[:1])):
+        with pytest.raises(InputError, match=r"expected a tensor \(batch, classes\): .* pass its logits"):
+            Tracker(5).update(given, LABELS, INDICES)
+
+
+def test_a_state_that_lacks_a_part_is_refused_and_changes_nothing(tmp_path):
+    tracker = Tracker(5)
+    tracker.update(LOGITS, LABELS, INDICES)
+    state = tracker.state_dict()
+    fresh = Tracker(5)
+    with pytest.raises(InputError, match="the state lacks epochs"):
+        fresh.load_state_dict({name: value for name, value in state.items() if name != "epochs"})
+    assert np.isnan(fresh.scores()).all()
+    save_tensors(tmp_path / "other.safetensors", {"x": torch.zeros(1)})
+    with pytest.raises(InputError, match="does not hold a tracker"):
+        Tracker.load(tmp_path / "other.safetensors")
+
+
+def test_labels_are_waited_for_where_logits_are_on_the_host():
+    """A copy to the host that is not waited for would be read before it is there."""
+    with FakeTensorMode(), Copies() as copies:
+        as_labels(torch.empty(2, dtype=torch.int64, device="cuda"), torch.empty(2, 3))
+        as_labels(torch.empty(2, dtype=torch.int64), torch.empty(2, 3, device="cuda"))
+    assert copies.are_waited_for == [True, False]
+
+
+class Copies(TorchDispatchMode):
+    """Whether each copy to another device is waited for."""
+
+    def __init__(self):
+        super().__init__()
+        self.are_waited_for = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        if func is torch.ops.aten._to_copy.default:
+            self.are_waited_for.append(not kwargs.get("non_blocking", False))
+        return func(*args, **(kwargs or {}))

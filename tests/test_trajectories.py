@@ -88,3 +88,15 @@ def test_trackers_that_record_other_samples_do_not_merge(tmp_path):
     for others in ([], [0]):
         with pytest.raises(InputError, match="full logits of different samples"):
             halfway([1], tmp_path / "a").merge(halfway(others, tmp_path / "b"))
+
+
+def test_logits_of_epochs_in_which_others_were_chosen_are_nan(tmp_path):
+    for epoch, chosen in enumerate(([], [1], [1, 2], [1, 2])):
+        trajectories = Trajectories(tmp_path, logits_of=chosen)
+        trajectories.describe(["margin"], 3)
+        trajectories.write(epoch, (3, 1), [(slice(0, 3), np.zeros((3, 1), np.float32))])
+        if chosen:
+            trajectories.write_logits(epoch, np.full((len(chosen), 4), epoch, np.float32))
+    logits = trajectories.logits()
+    assert logits.shape == (4, 2, 4)
+    np.testing.assert_array_equal(logits[:, 0, 0], [np.nan, np.nan, 2, 3])

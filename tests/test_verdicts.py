@@ -266,3 +266,14 @@ def test_a_frame_of_a_library_that_is_not_there_says_how_to_get_it(verdicts, mon
         verdicts.to_pandas()
     with pytest.raises(InputError, match="polars is not installed"):
         verdicts.to_polars()
+
+
+def test_a_file_that_somebody_spoiled_is_said_to_be_in_one_line(tmp_path):
+    path = tmp_path / "verdicts.csv"
+    identify(Run([1.0, 2.0]), 1.5).save(path)
+    lines = path.read_text().splitlines()
+    cells = lines[1].split(",")
+    cells[3] = "hello"
+    path.write_text("\n".join([lines[0], ",".join(cells), *lines[2:]]))
+    with pytest.raises(InputError, match="holds something else than undermargin wrote: .*hello"):
+        Verdicts.load(path)

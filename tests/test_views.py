@@ -92,3 +92,8 @@ def test_labels_that_are_not_there_are_errors():
         RelabeledDataset([(1,)], [9])[0]
     with pytest.raises(InputError, match="2 labels for 1 samples"):
         RelabeledDataset([(1, 0)], [9, 9])
+
+
+def test_an_entry_of_the_samples_own_called_index_is_not_lost():
+    with pytest.raises(InputError, match="an entry 'index' of their own"):
+        IndexedDataset([{"text": "a", "index": 7}])[0]

@@ -1,6 +1,7 @@
 """The whole procedure on real digits with labels flipped on purpose: what is found, what is missed."""
 
 import time
+import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -97,9 +98,13 @@ def _write_data(folder: Folder, digits: Digits, labels: Labels) -> None:
     """The digits with their flipped labels as a file, so that they can be reviewed and cleaned like anybody's data."""
     folder.path.mkdir(parents=True, exist_ok=True)
     if (folder / DATA).is_file():
-        with np.load(folder / DATA) as file:
-            if not np.array_equal(file["y"], labels):
-                raise FolderError(f"{folder.path} holds a demo with other flips; choose another folder with --out")
+        try:
+            with np.load(folder / DATA) as file:
+                is_same = np.array_equal(file["y"], labels)
+        except (OSError, ValueError, KeyError, zipfile.BadZipFile):
+            raise FolderError(f"{folder / DATA} is not a demo's; choose another folder with --out") from None
+        if not is_same:
+            raise FolderError(f"{folder.path} holds a demo with other flips; choose another folder with --out")
         return
     with replacing(folder / DATA) as path, path.open("wb") as file:
         np.savez_compressed(file, x=digits.train_images, y=labels)

@@ -24,6 +24,7 @@ from undermargin.verdicts import Verdicts
 
 OF_TRAINING = (
     "kind",
+    "noise",
     "model",
     "num_skipped",
     "epochs",

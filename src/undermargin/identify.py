@@ -137,12 +137,15 @@ def _about(
         counts = [int((run.is_threshold & ~np.isnan(run.scores)).sum()) for run in runs]
         about["cutoff"] |= {
             "num_threshold_samples": counts,
-            "interval": [percentile_interval(run, share) for run in runs],
+            "interval": [[_finite(end) for end in percentile_interval(run, share)] for run in runs],
         }
         if min(counts) < FEW_THRESHOLD_SAMPLES:
             about["notes"].append(
                 f"only {min(counts)} threshold samples: a percentile of theirs is hardly more than their maximum"
             )
+    highest = [run.scores[run.judged].max() for run in runs]
+    if any(np.min(value) >= most for value, most in zip(values, highest, strict=True)):
+        about["notes"].append("the cutoff is above all scores, or ties with the highest: it tells nobody apart")
     is_unobserved = np.all([np.isnan(run.scores) for run in runs], axis=0)
     is_unobserved[list(left_out)] = False
     if unobserved := int(is_unobserved.sum()):
@@ -151,3 +154,8 @@ def _about(
             "does the loader drop the last batch or subsample?"
         )
     return about
+
+
+def _finite(number: float) -> float | None:
+    """An end of an interval, for files: JSON has no infinity."""
+    return number if np.isfinite(number) else None

@@ -1,5 +1,7 @@
 """What people pass to `update`, as checked tensors. Shapes and types only: no value is read, nothing waits."""
 
+import hashlib
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,14 +15,20 @@ def as_logits(given: Any) -> Tensor:
     """Logits (batch, classes); one logit a sample, of a binary model, becomes two."""
     if isinstance(given, np.ndarray):
         given = np.require(given, requirements=["C", "W"])  # torch takes no others; they are copied
-    logits: Tensor = torch.as_tensor(given)
+    try:
+        logits: Tensor = torch.as_tensor(given)
+    except (RuntimeError, TypeError, ValueError):
+        raise InputError(
+            f"logits are a {type(given).__name__}, expected a tensor (batch, classes): of a model's output object pass "
+            "its logits, as in outputs.logits"
+        ) from None
     if not logits.is_floating_point():
         raise InputError(f"logits are {logits.dtype}, expected floating point: the model's output before softmax")
     if logits.requires_grad:
         logits = logits.detach()
     if logits.ndim == 2 and logits.shape[1] > 1:
         return logits
-    if logits.ndim == 1 or (logits.ndim == 2 and logits.shape[1] == 1):
+    if logits.ndim < 2 or (logits.ndim == 2 and logits.shape[1] == 1):  # also one number, of a batch of one
         positive = logits.reshape(-1)
         return torch.stack((torch.zeros_like(positive), positive), 1)
     raise InputError(
@@ -67,7 +75,8 @@ def _matching(name: str, values: Tensor, logits: Tensor) -> Tensor:
     if len(values) != len(logits):
         raise InputError(f"{len(values)} {name} for {len(logits)} rows of logits; expected one each")
     if values.device != logits.device or values.dtype != torch.int64:
-        return values.to(logits.device, torch.int64, non_blocking=True)
+        # a copy to the host must be waited for: it would be read before it is there
+        return values.to(logits.device, torch.int64, non_blocking=logits.device.type != "cpu")
     return values
 
 
@@ -84,6 +93,11 @@ class Ids:
         self.are_numbers = all(isinstance(name, int) and -(2**63) <= name < 2**63 for name in names)
         if self.are_numbers:
             self.sorted, self.order = torch.tensor(names, dtype=torch.int64).sort()
+
+    @cached_property
+    def digest(self) -> str:
+        """Tells lists of ids apart, and orders of the same."""
+        return hashlib.sha256("\n".join(map(repr, self.positions)).encode("utf-8", "surrogatepass")).hexdigest()
 
     def indices(self, ids: Any, logits: Tensor) -> Tensor:
         """Positions (batch,) of these ids; an unknown number is -1, an unknown name an error."""
@@ -104,7 +118,9 @@ class Ids:
 
 def as_list(ids: Any) -> list[Any]:
     """Ids as Python's own strings and numbers, which are equal where they look it."""
-    names = ids.tolist() if isinstance(ids, (np.ndarray, Tensor)) else list(ids)
+    if isinstance(ids, (np.ndarray, Tensor)):
+        return list(ids.reshape(-1).tolist())  # one id alone may have no axis
+    names = list(ids)
     if names and isinstance(names[0], (np.generic, Tensor)):
         return [name.item() for name in names]
     return names

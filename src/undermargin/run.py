@@ -1,7 +1,7 @@
 """What one training left behind: a score for every sample, and who was a threshold sample."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -51,7 +51,8 @@ class Run:
         if self.ids is not None:
             set_field(self, "ids", [_text(one) for one in _in_order(self.ids)])
         if self.class_names is not None:
-            set_field(self, "class_names", [str(name) for name in self.class_names])
+            set_field(self, "class_names", [str(name) for name in _by_number(self.class_names)])
+        set_field(self, "fold", int(self.fold))
         self._check()
 
     def _check(self) -> None:
@@ -125,20 +126,28 @@ class Run:
         try:
             table = pq.read_table(path)
             about = json.loads((table.schema.metadata or {})[b"undermargin"])
-        except (OSError, pa.ArrowInvalid, KeyError) as error:
+            needed = {"scores": table["score"].to_numpy(), "is_threshold": table["is_threshold"].to_numpy()}
+            told = {name: about[name] for name in ("fold", "score", "class_names")}
+        except (OSError, pa.ArrowInvalid, KeyError, ValueError) as error:
             raise InputError(f"{path} is not a run that undermargin wrote: {error}") from None
         columns = {name: table[name].to_numpy() for name in table.column_names if name != "id"}
         return cls(
-            scores=columns["score"],
-            is_threshold=columns["is_threshold"],
+            **needed,
+            **told,
             labels=columns.get("label"),
             ids=table["id"].to_pylist() if "id" in table.column_names else None,
-            class_names=about["class_names"],
             suggested_labels=columns.get("suggested_label"),
             suggestion_confidence=columns.get("suggestion_confidence"),
-            fold=about["fold"],
-            score=about["score"],
         )
+
+
+def _by_number(names: Any) -> Sequence[Any]:
+    """Names of classes in their order, also those of a mapping from numbers, such as Hugging Face's id2label."""
+    if not isinstance(names, Mapping):
+        return list(names)
+    if {str(number) for number in names} != {str(number) for number in range(len(names))}:
+        raise InputError(f"class_names is a mapping from {', '.join(map(repr, names))}; expected 0..{len(names) - 1}")
+    return [name for _, name in sorted(names.items(), key=lambda item: int(item[0]))]
 
 
 def _in_order(ids: Any) -> list[Any]:

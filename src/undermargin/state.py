@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from undermargin.epoch import SPARE_ROWS, Epoch
+from undermargin.errors import InputError
 from undermargin.ranks import max_over_ranks, num_ranks, rank, sum_over_ranks
 from undermargin.scores import SCORES
 from undermargin.signals import width
@@ -101,6 +102,11 @@ class State:
         counts = (self.ended_losses + self.open.losses().long()).tolist()
         return {reason: count for reason, count in zip(SPARE_ROWS, counts, strict=True) if count}
 
+    def num_open(self) -> int:
+        """Observations of samples in the epoch that has not ended; reads from the device."""
+        self.open.flush()
+        return int(self.open.tensors["sums"][: self.open.num_samples, -1].sum())
+
     def follow(self, later: "State") -> None:
         """Append a later training's epochs; the open epochs become one."""
         self.open.flush()
@@ -131,10 +137,13 @@ class State:
 
         Whose logits are recorded may change from run to run: then those of the open epoch are recorded from here on.
         """
-        ours, theirs = self.open.logits_of, tensors.get(LOGITS_OF)
-        is_same = ours is not None and theirs is not None and torch.equal(ours.cpu(), theirs.cpu())
+        before, after = tensors.get(LOGITS_OF), self.open.logits_of
+        is_same = before is not None and after is not None and torch.equal(before.cpu(), after.cpu())
         left_out = {LOGITS_OF} if is_same else {LOGITS_OF, "open.logits"}
-        for name, tensor in self.tensors():
-            if name not in left_out:
-                tensor.copy_(tensors[name])
+        ours = {name: tensor for name, tensor in self.tensors() if name not in left_out}
+        missing = [name for name in ours if name not in tensors]
+        if missing:
+            raise InputError(f"the state lacks {', '.join(missing)}; was it saved by another version?")
+        for name, tensor in ours.items():
+            tensor.copy_(tensors[name])
         self._is_copy = rank() > 0

@@ -88,12 +88,15 @@ def read(path: Path) -> Verdicts:
     """Read what `write` wrote, back into the data set's order; one column at a time."""
     try:
         columns: _CsvColumns | _ParquetColumns = _CsvColumns(path) if path.suffix == ".csv" else _ParquetColumns(path)
-    except (OSError, pa.ArrowInvalid, KeyError) as error:
+    except (OSError, ValueError, KeyError) as error:  # Arrow's own are a ValueError, too
         raise InputError(f"{path} holds no verdicts that undermargin wrote: {error}") from None
     missing = [name for name in REQUIRED if name not in columns.names]
     if missing:
         raise InputError(f"{path} lacks the columns {', '.join(missing)}; there are {', '.join(columns.names)}")
-    return _verdicts(columns)
+    try:
+        return _verdicts(columns)
+    except (ValueError, TypeError) as error:
+        raise InputError(f"{path} holds something else than undermargin wrote: {error}") from None
 
 
 class _CsvColumns:

@@ -72,6 +72,7 @@ class Tracker:
         self.trajectories = trajectories
         self.epoch = 0  # epochs ended so far
         self._ids = None if ids is None else Ids(ids, num_samples)
+        self._ids_digest = None if self._ids is None else self._ids.digest
         self._state: State | None = None  # made when the first batch tells device and number of outputs
         self._warned: set[str] = set()
 
@@ -80,10 +81,19 @@ class Tracker:
 
         Takes what the training step has at hand, on whatever device; waits for nothing.
         """
+        if torch.compiler.is_compiling():  # the step is compiled, what watches it is not
+            torch.compiler.disable(self._observe)(logits, labels, indices)  # type: ignore[no-untyped-call]
+        else:
+            self._observe(logits, labels, indices)
+
+    def _observe(self, logits: Any, labels: Any, indices: Any) -> None:
+        if self._ids is None and self._ids_digest is not None:
+            raise InputError("the samples of this state have ids; give them again, as in Tracker.load(path, ids=names)")
         if not torch.is_grad_enabled() and not getattr(logits, "requires_grad", False):
             self._warn_once(
                 "observed a batch with gradients disabled, as in a validation loop. Only training steps should "
-                "pass through update(); if this is one, ignore this warning"
+                "pass through update(); if this is one, ignore this warning",
+                depth=2,
             )
         logits = as_logits(logits)
         labels = as_labels(labels, logits)
@@ -107,11 +117,15 @@ class Tracker:
     def reduce(self) -> None:
         """Merge the open epoch of all ranks, on all ranks. In a job of one process nothing needs merging."""
         if num_ranks() > 1:
-            mine = self._state.num_outputs if self._state else 0
-            outputs = torch.tensor(mine, device=device_of_ranks())
-            max_over_ranks(outputs)
+            outputs = self._state.num_outputs if self._state else 0
+            recorded = -1 if self.trajectories is None else len(self._logits_of())
+            agreed = torch.tensor([outputs, recorded, -recorded], device=device_of_ranks())
+            max_over_ranks(agreed)
+            outputs, most, fewest = agreed.tolist()
+            if most != -fewest:
+                raise InputError("the ranks differ in what they record; give every rank the same trajectories=")
             if self._state is None and outputs > 0:  # nothing came by here, but it did elsewhere
-                self._state = self._allocate(int(outputs), device_of_ranks())
+                self._state = self._allocate(outputs, device_of_ranks())
         if self._state is not None:
             self._state.reduce()
 
@@ -127,6 +141,8 @@ class Tracker:
             raise ObservationError(f"{name} compares epochs: call end_epoch() after every epoch")
         self._check_merged("scores")
         self._report()
+        if self.epoch and self._counts() and (waiting := self._state.num_open()):
+            self._warn_once(f"{waiting} observations since the last end_epoch() do not count; is one call missing?")
         values, seen = self._state.scores(name, has_epochs=self.epoch > 0)
         return (SCORES[name].sign * values).where(seen, torch.nan).cpu().numpy()
 
@@ -174,7 +190,7 @@ class Tracker:
         """
         if self._settings() != later._settings():
             raise InputError(f"trackers differ in their settings: {self._settings()} and {later._settings()}")
-        if self._ids is not None and later._ids is not None and self._ids.positions != later._ids.positions:
+        if self._ids_digest != later._ids_digest:
             raise InputError("trackers differ in their ids: the same position means different samples")
         if self.epoch and later.epoch and (self.skip_epochs or self.until_epoch is not None):
             raise InputError(
@@ -199,7 +215,7 @@ class Tracker:
 
     def _live_state(self) -> dict[str, Any]:
         self._check_merged("state_dict")
-        state = {"settings": self._settings(), "epoch": self.epoch, "num_outputs": 0}
+        state = {"settings": self._settings(), "ids": self._ids_digest, "epoch": self.epoch, "num_outputs": 0}
         if self._state is None:
             return state
         return state | {"num_outputs": self._state.num_outputs} | dict(self._state.tensors())
@@ -208,12 +224,18 @@ class Tracker:
         """Go on from a `state_dict` of a tracker with the same settings."""
         if state.get("settings") != self._settings():
             raise InputError(f"this state is of a tracker with {state.get('settings')}, not {self._settings()}")
-        self.epoch = int(state["epoch"])
-        self._state = None
+        ids = state.get("ids")
+        if self._ids is not None and ids != self._ids_digest:
+            raise InputError(
+                "this state is of a tracker with other ids, or with the same in another order, or without any: "
+                "the same position means different samples"
+            )
+        loaded = None
         if state["num_outputs"]:
-            device = next(value.device for value in state.values() if isinstance(value, Tensor))
-            self._state = self._allocate(int(state["num_outputs"]), device)
-            self._state.load(state)
+            tensors = {name: value for name, value in state.items() if isinstance(value, Tensor)}
+            loaded = self._allocate(int(state["num_outputs"]), next(iter(tensors.values())).device)
+            loaded.load(tensors)
+        self.epoch, self._state, self._ids_digest = int(state["epoch"]), loaded, ids
 
     def save(self, path: str | Path) -> None:
         """Write the state as safetensors; the file appears whole or not at all."""
@@ -224,8 +246,10 @@ class Tracker:
 
     @classmethod
     def load(cls, path: str | Path, **unsaved: Any) -> "Tracker":
-        """Read what `save` wrote; `ids=` and `trajectories=` are not part of it and can be given again."""
+        """Read what `save` wrote; `ids=`, to go on, and `trajectories=` are not part of it and must be given again."""
         about, tensors = load_tensors(path)
+        if "settings" not in about:
+            raise InputError(f"{path} does not hold a tracker; it was saved by something else")
         settings = about["settings"]
         tracker = cls(settings.pop("num_samples"), settings.pop("scores"), **settings, **unsaved)
         tracker.load_state_dict(about | tensors | {"settings": tracker._settings()})
@@ -246,7 +270,7 @@ class Tracker:
     def _allocate(self, num_outputs: int, device: torch.device) -> State:
         chosen = torch.from_numpy(self._logits_of()) if len(self._logits_of()) else None
         names = self.score_names
-        with torch.inference_mode(mode=False):  # a tensor made in inference mode could not be written to outside
+        with torch.inference_mode(False):  # a tensor made in inference mode could not be written to outside
             return State(self.num_samples, names, num_outputs, device, suggest=self.suggest, logits_of=chosen)
 
     def _logits_of(self) -> npt.NDArray[np.int64]:

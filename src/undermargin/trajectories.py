@@ -88,10 +88,18 @@ class Trajectories:
         return np.array([np.load(path, mmap_mode="r")[indices, column] for _, path in files], dtype=np.float32)
 
     def logits(self) -> Array:
-        """Full logits of the chosen samples, in the order of `logits_of`: (epochs, samples, classes)."""
-        if not len(self.logits_of):
+        """Full logits of the chosen samples, in the order of `logits_of`: (epochs, samples, classes).
+
+        An epoch in which others were chosen, before a training was resumed, is nan.
+        """
+        found = {number: np.load(path) for number, path in self._files("logits")}
+        if not len(self.logits_of) or not found:
             raise InputError(f"no sample's full logits were recorded in {self.folder}; name some in logits_of=")
-        return np.array([np.load(path) for _, path in self._files("logits")], dtype=np.float32)
+        logits = np.full((len(self.epochs), *found[max(found)].shape), np.nan, np.float32)
+        for place, number in enumerate(self.epochs):
+            if number in found and found[number].shape == logits.shape[1:]:
+                logits[place] = found[number]
+        return logits
 
     def _files(self, kind: str) -> list[tuple[int, Path]]:
         """Our own files of this kind with their epochs, in order; others may lie in the same folder."""

@@ -9,7 +9,7 @@ import typer
 def demo(
     out: Annotated[Path, typer.Option(help="The scan's folder.")] = Path("scans/demo"),
     rate: Annotated[float, typer.Option(min=0, max=0.9, help="Share of labels to flip.")] = 0.2,
-    seed: Annotated[int, typer.Option(help="Of the flips, the folds and the trainings.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Of the flips, the folds and the trainings.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
     """Find labels that we flip on purpose, in about a minute, without a download.

@@ -30,7 +30,7 @@ def scan(
     jobs: Annotated[int, typer.Option(min=0, max=2, help="Folds side by side, 1 or 2; 0: chosen.")] = 0,
     precision: Annotated[Literal["no", "bf16", "fp16"], typer.Option(help="Mixed precision of the training.")] = "no",
     memory: Annotated[float | None, typer.Option(min=0, help="GB for images; more of them stay on disk.")] = None,
-    seed: Annotated[int, typer.Option(help="Of the folds and the trainings.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Of the folds and the trainings.")] = 0,
     decisions: Annotated[
         Path | None, typer.Option(help="An earlier scan of the same data whose decisions are trusted.")
     ] = None,

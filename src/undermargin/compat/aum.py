@@ -13,7 +13,7 @@ import weakref
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, astuple, dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -24,6 +24,7 @@ from undermargin.errors import InputError, UndermarginWarning
 from undermargin.observations import as_indices, as_labels, as_list, as_logits
 
 SampleId = int | str
+Number = TypeVar("Number", int, float)
 
 
 @dataclass
@@ -63,6 +64,7 @@ class AUMCalculator:
         self._sums: Epoch | None = None
         self._history: list[_Records] = []
         self._latest: weakref.ref[_Records] | None = None
+        self._read: tuple[_Totals[float], _Totals[int]] | None = None
 
     def update(self, logits: Tensor, targets: Tensor, sample_ids: Any) -> Mapping[SampleId, AUMRecord]:
         """Observe a batch; returns the record of every sample in it, made when looked at."""
@@ -74,6 +76,7 @@ class AUMCalculator:
             parts = [self.update(logits[row : row + 1], targets[row : row + 1], ids[row : row + 1]) for row in rows]
             return {sample: record for part in parts for sample, record in part.items()}
         self._freeze_latest()
+        self._read = None
         sums = self._room_for(ids, logits)
         indices = as_indices([self._rows[sample] for sample in ids], logits)
         sums.update(logits, targets, indices)
@@ -97,7 +100,7 @@ class AUMCalculator:
         unmeasured = [(sample, "") for sample in self._rows if sample not in aums]
         _write(folder / "aum_values.csv", ["sample_id", "aum"], [*ranked, *unmeasured])
         if not self.compressed:
-            records = sorted(self.records, key=lambda record: (record.sample_id, record.num_measurements))
+            records = sorted(self.records, key=_place)
             _write(
                 folder / "full_aum_records.csv",
                 [one.name for one in fields(AUMRecord)],
@@ -115,12 +118,19 @@ class AUMCalculator:
     @property
     def sums(self) -> dict[SampleId, float]:
         """Sum of margins of every sample."""
-        return dict(zip(self._rows, self._column(0), strict=True))
+        return self._totals()[0]
 
     @property
     def counts(self) -> dict[SampleId, int]:
         """Number of measurements of every sample."""
-        return {sample: int(count) for sample, count in zip(self._rows, self._column(1), strict=True)}
+        return self._totals()[1]
+
+    def _totals(self) -> "tuple[_Totals[float], _Totals[int]]":
+        """Sums and counts, read once after every update."""
+        if self._read is None:
+            counts = zip(self._rows, map(int, self._column(1)), strict=True)
+            self._read = _Totals(zip(self._rows, self._column(0), strict=True)), _Totals(counts)
+        return self._read
 
     @property
     def records(self) -> list[AUMRecord]:
@@ -145,9 +155,9 @@ class AUMCalculator:
         return values
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without the weak reference to the last records, which cannot be pickled."""
+        """Without the weak reference to the last records, which cannot be pickled, and what can be read again."""
         self._freeze_latest()
-        return self.__dict__ | {"_latest": None}
+        return self.__dict__ | {"_latest": None, "_read": None}
 
     def _freeze_latest(self) -> None:
         """Whoever still holds the last update's records may look at them later: fix them before sums move on."""
@@ -172,6 +182,22 @@ class AUMCalculator:
         if logits.shape[1] != self._sums.num_outputs:
             raise InputError(f"logits have {logits.shape[1]} classes, before they had {self._sums.num_outputs}")
         return self._sums
+
+
+class _Totals(dict[SampleId, Number]):
+    """Sums or counts as they are after an update, to be read only; of a sample that never came by, 0."""
+
+    def __missing__(self, sample: SampleId) -> int:
+        return 0
+
+    def _refuse(self, *_: Any, **__: Any) -> Any:
+        raise TypeError("sums and counts cannot be changed here; to begin anew, make another AUMCalculator")
+
+    __setitem__ = __delitem__ = clear = pop = popitem = setdefault = update = __ior__ = _refuse
+
+    def __reduce__(self) -> Any:
+        """Copied and pickled as the plain dict that it looks like."""
+        return dict, (dict(self),)
 
 
 class _Records(Mapping[SampleId, AUMRecord]):
@@ -224,6 +250,11 @@ class _Records(Mapping[SampleId, AUMRecord]):
 
     def __repr__(self) -> str:
         return repr(self.look())
+
+
+def _place(record: AUMRecord) -> tuple[str, SampleId, int]:
+    """Where a record stands in the file; ids of several types cannot be compared with one another."""
+    return type(record.sample_id).__name__, record.sample_id, record.num_measurements
 
 
 def _write(path: Path, header: list[str], rows: Any) -> None:

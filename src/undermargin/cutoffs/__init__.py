@@ -118,7 +118,8 @@ def choose(cutoff: "str | float | Cutoff", *, share: float | None = None) -> Cut
     row = _named(cutoff) if isinstance(cutoff, str) else cutoff
     if share is not None:
         if not isinstance(row, Cutoff) or row.share is None:
-            raise IdentifyError(f"a percentile belongs to threshold samples; cutoff {cutoff!r} does not use them")
+            able = ", ".join(name for name, one in CUTOFFS.items() if one.share is not None)
+            raise IdentifyError(f"cutoff {cutoff!r} has no percentile to change; these have one: {able}")
         if not 0 < share <= 100:
             raise IdentifyError(f"percentile is {share}, expected more than 0 and at most 100")
         return by_percentile(share, is_strict=row.is_strict)

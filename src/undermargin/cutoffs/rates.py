@@ -12,7 +12,9 @@ Values = npt.NDArray[np.float64]
 
 
 def lowest_share(run: Run, rate: float) -> float:
-    """The score at and below which lies this share of the judged samples; ties with it are below it too.
+    """The score at and below which lies this share of the judged samples.
+
+    Equal scores are on the same side of it: on the one that comes nearer to the share.
 
     >>> run = Run(scores=[5.0, 1.0, 4.0, 2.0, 3.0])
     >>> lowest_share(run, 0.4), bool(lowest_share(run, 0) < 1)
@@ -54,4 +56,6 @@ def _lowest(scores: npt.NDArray[np.floating], rate: float) -> float:
     number = round(rate * len(scores))
     if number == 0:  # just below all of them: nobody is flagged, and how far above they are still orders them
         return float(np.nextafter(scores.min(), -np.inf))
-    return float(np.partition(scores, number - 1)[number - 1])
+    last = np.partition(scores, number - 1)[number - 1]
+    num_below, num_with = int((scores < last).sum()), int((scores <= last).sum())
+    return float(last if num_with - number <= number - num_below else np.nextafter(last, -np.inf))

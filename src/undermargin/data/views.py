@@ -35,6 +35,8 @@ class IndexedDataset:
 
     def _view(self, sample: Any, index: int) -> Any:
         if isinstance(sample, Mapping):
+            if "index" in sample:
+                raise InputError("samples have an entry 'index' of their own, which would be lost; rename it first")
             return {**sample, "index": index}
         return (*_as_tuple(sample), index)
 
