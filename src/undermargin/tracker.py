@@ -72,7 +72,7 @@ class Tracker:
         self.trajectories = trajectories
         self.epoch = 0  # epochs ended so far
         self._ids = None if ids is None else Ids(ids, num_samples)
-        self._ids_digest = None if self._ids is None else self._ids.digest
+        self._lacking: str | None = None  # the digest of ids that a loaded state had and this tracker has not
         self._state: State | None = None  # made when the first batch tells device and number of outputs
         self._warned: set[str] = set()
 
@@ -87,7 +87,7 @@ class Tracker:
             self._observe(logits, labels, indices)
 
     def _observe(self, logits: Any, labels: Any, indices: Any) -> None:
-        if self._ids is None and self._ids_digest is not None:
+        if self._lacking is not None:
             raise InputError("the samples of this state have ids; give them again, as in Tracker.load(path, ids=names)")
         if not torch.is_grad_enabled() and not getattr(logits, "requires_grad", False):
             self._warn_once(
@@ -190,7 +190,7 @@ class Tracker:
         """
         if self._settings() != later._settings():
             raise InputError(f"trackers differ in their settings: {self._settings()} and {later._settings()}")
-        if self._ids_digest != later._ids_digest:
+        if self._digest() != later._digest():
             raise InputError("trackers differ in their ids: the same position means different samples")
         if self.epoch and later.epoch and (self.skip_epochs or self.until_epoch is not None):
             raise InputError(
@@ -215,7 +215,7 @@ class Tracker:
 
     def _live_state(self) -> dict[str, Any]:
         self._check_merged("state_dict")
-        state = {"settings": self._settings(), "ids": self._ids_digest, "epoch": self.epoch, "num_outputs": 0}
+        state = {"settings": self._settings(), "ids": self._digest(), "epoch": self.epoch, "num_outputs": 0}
         if self._state is None:
             return state
         return state | {"num_outputs": self._state.num_outputs} | dict(self._state.tensors())
@@ -225,7 +225,7 @@ class Tracker:
         if state.get("settings") != self._settings():
             raise InputError(f"this state is of a tracker with {state.get('settings')}, not {self._settings()}")
         ids = state.get("ids")
-        if self._ids is not None and ids != self._ids_digest:
+        if self._ids is not None and ids != self._ids.digest:
             raise InputError(
                 "this state is of a tracker with other ids, or with the same in another order, or without any: "
                 "the same position means different samples"
@@ -235,7 +235,8 @@ class Tracker:
             tensors = {name: value for name, value in state.items() if isinstance(value, Tensor)}
             loaded = self._allocate(int(state["num_outputs"]), next(iter(tensors.values())).device)
             loaded.load(tensors)
-        self.epoch, self._state, self._ids_digest = int(state["epoch"]), loaded, ids
+        self.epoch, self._state = int(state["epoch"]), loaded
+        self._lacking = ids if self._ids is None else None
 
     def save(self, path: str | Path) -> None:
         """Write the state as safetensors; the file appears whole or not at all."""
@@ -284,6 +285,10 @@ class Tracker:
             "until_epoch": self.until_epoch,
             "suggest": self.suggest,
         }
+
+    def _digest(self) -> str | None:
+        """Of the ids by which the samples are known; None: by their positions."""
+        return self._lacking if self._ids is None else self._ids.digest
 
     def _counts(self) -> bool:
         """Whether the open epoch is one of those to average."""
