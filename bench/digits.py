@@ -7,10 +7,10 @@ from typing import Any
 
 import torch
 
-from undermargin import metrics
-from undermargin.data.digits import load_digits
 from undermargin.demo import EPOCHS, flip_and_scan
-from undermargin.folder import Folder
+from undermargin.scans.folder import Folder
+from undermargin.sources.digits import load_digits
+from undermargin.verdicts import metrics
 
 SEEDS = range(30, 35)  # the ones before were looked at while the settings and the cutoff were chosen
 CASES = [(0.0, 1), (0.2, 1), (0.4, 1), (0.2, 2), (0.4, 2)]  # rate, times the default epochs

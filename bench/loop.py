@@ -11,7 +11,7 @@ import torch
 from torch.nn import functional as F  # noqa: N812
 
 from undermargin import Tracker
-from undermargin.data.source import load
+from undermargin.sources.source import load
 from undermargin.training.network import NetworkPlan, build
 from undermargin.training.plan import plan
 

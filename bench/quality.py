@@ -28,10 +28,11 @@ from scipy.special import softmax
 from sklearn.model_selection import StratifiedKFold
 
 from bench.__main__ import commit
-from undermargin import Verdicts, metrics, noise
-from undermargin.data.samples import Samples
-from undermargin.data.source import load
+from undermargin import Verdicts, noise
+from undermargin.sources.samples import Samples
+from undermargin.sources.source import load
 from undermargin.training.plan import plan
+from undermargin.verdicts import metrics
 
 DATA = Path(os.environ.get("UNDERMARGIN_DATA", "data"))
 RESULTS = Path(__file__).parent / "quality.jsonl"

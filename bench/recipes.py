@@ -17,9 +17,9 @@ import numpy as np
 import torch
 
 from undermargin import noise, recipes
-from undermargin.data.source import load
 from undermargin.models.group import Group
 from undermargin.recipes import RECIPES, Budget, Known
+from undermargin.sources.source import load
 from undermargin.training.engine import Observe
 from undermargin.training.network import NetworkPlan, Training
 from undermargin.training.plan import plan

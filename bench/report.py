@@ -11,10 +11,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as csv
 
-from undermargin import Run, identify, roots
-from undermargin.data.rows import from_table
-from undermargin.data.samples import Reading
-from undermargin.folder import Folder
+from undermargin import Run, identify
+from undermargin.scans.folder import Folder
+from undermargin.sources.rows import from_table
+from undermargin.sources.samples import Reading
+from undermargin.storage import consent as roots
 
 NUM_SAMPLES, NUM_CLASSES = 1_000_000, 100
 ASKED_SECONDS, ASKED_MEGABYTES = 20, 8

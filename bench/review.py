@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from undermargin.folder import Folder
-from undermargin.verdicts import FLAGGED, KEPT, Verdicts
+from undermargin.scans.folder import Folder
+from undermargin.verdicts.record import FLAGGED, KEPT, Verdicts
 
 NUM_SAMPLES, NUM_FLAGGED, NUM_CLASSES, NUM_PHOTOS = 100_000, 5_000, 10, 100
 NUM_LOADS, NUM_STEPS, LOOK_SECONDS = 7, 60, 0.4

@@ -15,12 +15,13 @@ import numpy as np
 import pandas as pd
 
 from bench.__main__ import commit
-from undermargin import Tracker, metrics, noise
-from undermargin.data.samples import Reading, Samples
-from undermargin.data.source import load
-from undermargin.folds import Procedure, folds
+from undermargin import Tracker, noise
+from undermargin.procedure import Procedure, folds
+from undermargin.sources.samples import Reading, Samples
+from undermargin.sources.source import load
 from undermargin.training.plan import plan
 from undermargin.training.stop import Stop
+from undermargin.verdicts import metrics
 
 DATA = Path(os.environ.get("UNDERMARGIN_DATA", "data"))
 RESULTS = Path(__file__).parent / "stop.jsonl"

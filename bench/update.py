@@ -15,7 +15,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from undermargin import Tracker
 from undermargin.compat.aum import AUMCalculator
-from undermargin.scores import SCORES
+from undermargin.tracking.scores import SCORES
 
 NUM_SAMPLES = 50_000
 CASES = [(64, 10, 15), (256, 10, 40), (256, 1000, 15)]  # batch, classes, asked for

@@ -11,7 +11,7 @@ import typer.main
 
 from undermargin.cli import app
 from undermargin.cutoffs import CUTOFFS
-from undermargin.scores import SCORES
+from undermargin.tracking.scores import SCORES
 
 DOCS = Path(__file__).parent
 

@@ -11,7 +11,7 @@ from torch.utils.data import DistributedSampler
 from tests.test_distributed import NUM_EPOCHS, NUM_SAMPLES, data
 from undermargin import Tracker, Trajectories
 from undermargin.errors import InputError, NotMergedError
-from undermargin.scores import SCORES
+from undermargin.tracking.scores import SCORES
 
 
 def indices_of_this_rank(epoch):

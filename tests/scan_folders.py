@@ -6,11 +6,12 @@ import numpy as np
 import pandas as pd
 from PIL import Image
 
-from undermargin import Run, identify, roots
-from undermargin.data.samples import Reading
-from undermargin.data.source import load
-from undermargin.folder import Folder
-from undermargin.verdicts import FLAGGED, KEPT, Verdicts
+from undermargin import Run, identify
+from undermargin.scans.folder import Folder
+from undermargin.sources.samples import Reading
+from undermargin.sources.source import load
+from undermargin.storage import consent as roots
+from undermargin.verdicts.record import FLAGGED, KEPT, Verdicts
 
 COLOURS = ((200, 30, 30), (30, 150, 30), (30, 30, 200))
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from undermargin import Run, Verdicts, identify
-from undermargin.cells import neutralise, restore
+from undermargin.storage.csv import neutralise, restore
 
 
 def cell(text):

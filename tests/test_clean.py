@@ -18,12 +18,12 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from tests.scan_folders import make_scan
-from undermargin.clean import Cleaning
-from undermargin.clean.csv_rows import write_csv
-from undermargin.clean.edit import Edit
-from undermargin.clean.json_lines import write_json_lines
-from undermargin.decisions import Change, Decision
 from undermargin.errors import FolderError, InputError
+from undermargin.scans.cleaning import Cleaning
+from undermargin.scans.cleaning.csv_rows import write_csv
+from undermargin.scans.cleaning.edit import Edit
+from undermargin.scans.cleaning.json_lines import write_json_lines
+from undermargin.scans.decisions import Change, Decision
 
 
 def decide(folder, **actions):
@@ -339,7 +339,7 @@ def test_a_list_of_indices_for_data_in_memory(tmp_path):
 def test_a_kill_leaves_nothing_half_made(photos, tmp_path):
     code = f"""
 import os, shutil, signal
-from undermargin.clean import Cleaning
+from undermargin.scans.cleaning import Cleaning
 copy, copied = shutil.copy2, []
 def dying(source, target):
     copied.append(copy(source, target))

@@ -9,7 +9,7 @@ from undermargin import __version__
 from undermargin.cli import app
 from undermargin.cutoffs import CUTOFFS
 from undermargin.recipes import RECIPES
-from undermargin.scores import SCORES
+from undermargin.tracking.scores import SCORES
 
 COMMANDS = ["demo", "scan", "identify", "report", "review", "clean", "export", "retrain", "methods"]
 

@@ -8,9 +8,9 @@ import threading
 import pytest
 
 from tests.scan_folders import make_scan
-from undermargin.decisions import Change, Decision, Decisions
 from undermargin.errors import FolderError, InputError
 from undermargin.review.sheet import exchange
+from undermargin.scans.decisions import Change, Decision, Decisions
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def test_of_many_at_once_one_wins(tmp_path):
 def test_what_was_confirmed_survives_a_kill(tmp_path):
     code = f"""
 import os, signal
-from undermargin.decisions import *
+from undermargin.scans.decisions import *
 log = Decisions.open({str(tmp_path / "d.sqlite")!r})
 for index in range(20):
     log.decide([Change(index, Decision("keep"))])

@@ -11,7 +11,7 @@ import torch
 
 from tests import reference
 from undermargin import Tracker
-from undermargin.scores import SCORES
+from undermargin.tracking.scores import SCORES
 
 ROOT = Path(__file__).parent.parent
 NUM_SAMPLES, NUM_EPOCHS = 51, 3

@@ -6,7 +6,7 @@ import pytest
 
 from undermargin import Run, Verdicts, identify
 from undermargin.errors import FolderError, InputError
-from undermargin.folder import Folder
+from undermargin.scans.folder import Folder
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def test_the_manifest_notices_changed_and_missing_files(folder):
 
 def test_a_second_writer_is_kept_out_while_the_first_lives(folder):
     script = f"""
-from undermargin.folder import Folder
+from undermargin.scans.folder import Folder
 import sys, time
 with Folder({str(folder.path)!r}).locked():
     print("locked", flush=True)

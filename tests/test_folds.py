@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from undermargin import Procedure, folds, threshold_samples
 from undermargin.errors import InputError
-from undermargin.folds import seeds
+from undermargin.procedure import seeds
 
 PROCEDURES = [Procedure.paper, Procedure.reference, Procedure.default]
 

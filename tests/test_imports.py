@@ -26,8 +26,8 @@ def test_importing_the_package_and_its_command_line_loads_neither_torch_nor_nump
 
 def test_no_other_command_loads_the_recipes():
     result = python(
-        "import undermargin.cli.show, undermargin.demo, undermargin.scan, undermargin.evaluate, undermargin.report; "
-        "import sys; print('undermargin.recipes' in sys.modules)"
+        "import undermargin.cli.show, undermargin.demo, undermargin.scans.scan, undermargin.scans.evaluate\n"
+        "import undermargin.report, sys; print('undermargin.recipes' in sys.modules)"
     )
     assert result.stdout.strip() == "False", result.stderr
 
@@ -37,9 +37,10 @@ def test_everything_after_the_scores_works_without_torch(tmp_path):
         TORCH_BLOCKED
         + f"""
 from undermargin import Run, Verdicts, folds, identify, threshold_samples
-import undermargin.clean, undermargin.decisions, undermargin.review.app, undermargin.review.sheet
-import undermargin.cli, undermargin.folder, undermargin.metrics, undermargin.noise, undermargin.trajectories
-import undermargin.data.official, undermargin.export, undermargin.report
+import undermargin.scans.cleaning, undermargin.scans.decisions, undermargin.review.app, undermargin.review.sheet
+import undermargin.cli, undermargin.scans.folder, undermargin.verdicts.metrics, undermargin.noise
+import undermargin.tracking.trajectories
+import undermargin.sources.official, undermargin.export, undermargin.report
 verdicts = identify(Run([1.0, -1.0, 0.0], [False, False, True]))
 verdicts.save({str(tmp_path / "v.parquet")!r})
 print(Verdicts.load({str(tmp_path / "v.parquet")!r})[1])
@@ -49,7 +50,7 @@ print(Verdicts.load({str(tmp_path / "v.parquet")!r})[1])
     assert result.stdout.strip() == "flagged", result.stderr
 
 
-@pytest.mark.parametrize("first", ["undermargin.identify", "undermargin.folds", "undermargin"])
+@pytest.mark.parametrize("first", ["undermargin.verdicts.identify", "undermargin.procedure", "undermargin"])
 def test_the_functions_are_not_hidden_by_the_modules_of_the_same_name(first):
     result = python(
         f"import {first}; from undermargin import folds, identify; print(callable(folds), callable(identify))"

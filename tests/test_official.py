@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from undermargin.data import official
-from undermargin.data.official.record import OfficialSet
-from undermargin.data.samples import Reading
 from undermargin.errors import InputError
+from undermargin.sources import official
+from undermargin.sources.official.record import OfficialSet
+from undermargin.sources.samples import Reading
 
 
 def idx_file(values):

@@ -13,9 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-from undermargin.data import official
-from undermargin.data.official.unpickling import unpickled
 from undermargin.errors import InputError
+from undermargin.sources import official
+from undermargin.sources.official.unpickling import unpickled
 
 FINE = [f"fine{number}" for number in range(100)]
 COARSE = [f"coarse{number}" for number in range(20)]

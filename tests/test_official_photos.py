@@ -10,10 +10,10 @@ import pytest
 from PIL import Image
 from scipy.io import savemat
 
-from undermargin.data import official
-from undermargin.data.official import clothing
-from undermargin.data.samples import Reading
 from undermargin.errors import InputError
+from undermargin.sources import official
+from undermargin.sources.official import clothing
+from undermargin.sources.samples import Reading
 
 
 def write_image(path, value, *, mode="RGB", side=64):

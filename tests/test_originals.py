@@ -7,10 +7,10 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from undermargin.data.originals import Originals
-from undermargin.data.samples import Reading
-from undermargin.data.source import load
 from undermargin.errors import InputError
+from undermargin.sources.originals import Originals
+from undermargin.sources.samples import Reading
+from undermargin.sources.source import load
 
 
 def originals(path, **reading):

@@ -8,14 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from undermargin.data.digits import load_digits
-from undermargin.data.official.record import OfficialSet
 from undermargin.errors import InputError
 from undermargin.paper import EXPERIMENTS, Results, Runner, Store, figures, reproduce, write
 from undermargin.paper.cell import Cell
 from undermargin.paper.kinds import KINDS, Place
 from undermargin.paper.prepared import prepare
 from undermargin.paper.tables import Table
+from undermargin.sources.digits import load_digits
+from undermargin.sources.official.record import OfficialSet
 
 SMOKE = Cell("fit", "smoke", "mnist", "uniform", 0.4, "standard")
 

@@ -8,14 +8,14 @@ import pytest
 import torch
 from PIL import Image
 
-from undermargin.data.digits import load_digits
-from undermargin.data.official.record import OfficialSet
-from undermargin.data.pixels import Pixels
 from undermargin.errors import InputError
 from undermargin.models.images import Centre
 from undermargin.paper import Runner, Store
 from undermargin.paper.cell import Cell
 from undermargin.paper.prepared import prepare
+from undermargin.sources.digits import load_digits
+from undermargin.sources.official.record import OfficialSet
+from undermargin.sources.pixels import Pixels
 from undermargin.training.augmentation import ScaledCrops
 
 SMOKE = Cell("fit", "smoke", "mnist", "uniform", 0.4, "standard")
@@ -50,7 +50,7 @@ def test_a_photo_that_cannot_be_read_is_left_out_with_its_label_and_said_so(tmp_
 
 
 def test_photos_that_do_not_fit_into_memory_are_decoded_once_for_all_cells(tmp_path, monkeypatch):
-    monkeypatch.setattr("undermargin.data.samples.os.sysconf", lambda name: 0)
+    monkeypatch.setattr("undermargin.sources.samples.os.sysconf", lambda name: 0)
     train, test = _sixty_photos(monkeypatch, unreadable=7)
     first = prepare(OF_SIXTY, tmp_path, tmp_path / "photos")
     again = prepare(replace(OF_SIXTY, recipe="aum"), tmp_path, tmp_path / "photos")
@@ -63,7 +63,7 @@ def test_photos_that_do_not_fit_into_memory_are_decoded_once_for_all_cells(tmp_p
 
 
 def test_photos_whose_decoding_was_killed_are_decoded_again(tmp_path, monkeypatch):
-    monkeypatch.setattr("undermargin.data.samples.os.sysconf", lambda name: 0)
+    monkeypatch.setattr("undermargin.sources.samples.os.sysconf", lambda name: 0)
     _, test = _sixty_photos(monkeypatch)
     with monkeypatch.context() as killing:
         killing.setattr(test.images, "read", _killed)

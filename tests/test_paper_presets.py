@@ -6,13 +6,13 @@ import pytest
 from torch.nn import Linear
 from torch.optim import SGD
 
-from undermargin.folds import Procedure
 from undermargin.paper import EXPERIMENTS, PRESETS
 from undermargin.paper.cell import Cell
 from undermargin.paper.kinds import loss_budget
 from undermargin.paper.prepared import lesson, prepare
 from undermargin.paper.published import ASYMMETRIC, REAL, REAL_DATA, UNIFORM
 from undermargin.paper.study import STUDIES
+from undermargin.procedure import Procedure
 from undermargin.recipes import RECIPES
 from undermargin.recipes.aum import Aum
 from undermargin.recipes.data_parameters import JOINT

@@ -11,7 +11,7 @@ from undermargin.cutoffs import CUTOFFS, Cutoff
 from undermargin.errors import InputError, UndermarginWarning
 from undermargin.plugins import Table
 from undermargin.recipes import RECIPES, Recipe
-from undermargin.scores import SCORES, Score
+from undermargin.tracking.scores import SCORES, Score
 
 # copies, read now: later, packages that a test installs would be found
 FAMILIES = {
@@ -30,7 +30,7 @@ from torch import Tensor
 from undermargin import Tracker, identify  # as a package would that also uses us
 from undermargin.cutoffs import CUTOFFS, Cutoff
 from undermargin.recipes import Fitted, Lesson, Recipe
-from undermargin.scores import SCORES, Score
+from undermargin.tracking.scores import SCORES, Score
 
 SEEN_WHILE_LOADING = list(SCORES)
 

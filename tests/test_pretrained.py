@@ -14,12 +14,13 @@ import pytest
 import torch
 from torch import nn
 
-from undermargin import metrics, noise, scan
+from undermargin import noise, scan
 from undermargin.errors import InputError, ModelError, UndermarginError
 from undermargin.models import pretrained
 from undermargin.models.pretrained import check, features, image_size, is_tuned, names, transformer
 from undermargin.models.pretrained.scaling import Scaling
 from undermargin.training.network import Budget, Training, build
+from undermargin.verdicts import metrics
 
 WORDS = ["ball", "goal", "team", "bread", "soup", "salt", "the", "and", "##s"]
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]

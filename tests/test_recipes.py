@@ -10,8 +10,6 @@ from torch import nn
 
 from undermargin import Procedure, Run, noise, recipes
 from undermargin.cutoffs import by_percentile
-from undermargin.data.digits import load_digits
-from undermargin.data.source import load
 from undermargin.errors import DivergedError, FolderError, InputError
 from undermargin.models.group import Group
 from undermargin.recipes import RECIPES, Budget, Known, Lesson
@@ -21,6 +19,8 @@ from undermargin.recipes.co_teaching import CoTeaching, Exchange
 from undermargin.recipes.lesson import NEEDS
 from undermargin.recipes.random_weighting import RandomWeightingByEpoch, RectifiedNormal, RectifiedNormalOfEpoch
 from undermargin.recipes.table import described
+from undermargin.sources.digits import load_digits
+from undermargin.sources.source import load
 from undermargin.training.objective import Step, weighted
 from undermargin.training.plan import plan
 

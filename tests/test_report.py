@@ -16,10 +16,10 @@ from scipy.stats import binomtest
 from tests.scan_folders import finish, photos, texts
 from undermargin import Trajectories, identify
 from undermargin.errors import FolderError, InputError
-from undermargin.folder import Folder
-from undermargin.jsonable import to_json
 from undermargin.report import describe, render, report
 from undermargin.report.groups import interval
+from undermargin.scans.folder import Folder
+from undermargin.storage.json import to_json
 
 WRONG = (3, 21, 40)
 

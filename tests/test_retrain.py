@@ -11,16 +11,16 @@ from sklearn.datasets import make_blobs
 from typer.testing import CliRunner
 
 from undermargin import noise, scan
-from undermargin.clean import Cleaning
 from undermargin.cli import app
-from undermargin.data.joined import join
-from undermargin.data.source import load
-from undermargin.decisions import Change, Decision
 from undermargin.errors import FolderError, InputError
-from undermargin.evaluate import difference, evaluate
-from undermargin.folder import Folder
-from undermargin.retrain import retrain
+from undermargin.scans.cleaning import Cleaning
+from undermargin.scans.decisions import Change, Decision
+from undermargin.scans.evaluate import difference, evaluate
+from undermargin.scans.folder import Folder
+from undermargin.sources.joined import join
+from undermargin.sources.source import load
 from undermargin.training.engine import Budget
+from undermargin.training.retrain import retrain
 
 
 @pytest.fixture(scope="module")

@@ -13,11 +13,11 @@ from PIL import Image
 
 from tests.browsing import Server, serving
 from tests.scan_folders import make_scan
-from undermargin import roots
-from undermargin.decisions import Decision, Entry
 from undermargin.review.gate import is_own_host
 from undermargin.review.progress import interval, pace, progress
 from undermargin.review.selection import Filters, neighbours, select
+from undermargin.scans.decisions import Decision, Entry
+from undermargin.storage import consent as roots
 
 NASTY = "<script>alert(1)</script>"
 
@@ -135,7 +135,7 @@ def test_a_scan_folder_from_somebody_else_does_not_show_files_outside_the_data(p
 def make_scan_of_somebody(photos, out, name, source):
     from dataclasses import replace
 
-    from undermargin.folder import Folder
+    from undermargin.scans.folder import Folder
 
     folder = Folder(out)
     folder.path.mkdir()

@@ -15,11 +15,12 @@ from sklearn.datasets import load_digits, make_blobs
 from typer.testing import CliRunner
 
 from tests.watching import written
-from undermargin import Procedure, Verdicts, metrics, noise, scan
+from undermargin import Procedure, Verdicts, noise, scan
 from undermargin.cli import app
 from undermargin.errors import FolderError, IdentifyError
-from undermargin.folder import Folder
 from undermargin.models.resnet import ResNet
+from undermargin.scans.folder import Folder
+from undermargin.verdicts import metrics
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from undermargin import Tracker
-from undermargin.scores import SCORES
+from undermargin.tracking.scores import SCORES
 
 RANKING = [name for name, score in SCORES.items() if score.is_directed]
 

@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from tests import reference
-from undermargin.signals import SIGNALS, Batch
+from undermargin.tracking.signals import SIGNALS, Batch
 
 
 def signal(name, logits, labels):

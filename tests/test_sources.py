@@ -11,10 +11,10 @@ import pytest
 import torch
 from PIL import Image
 
-from undermargin.data.pictures import decode
-from undermargin.data.samples import Reading
-from undermargin.data.source import load
 from undermargin.errors import InputError
+from undermargin.sources.pictures import decode
+from undermargin.sources.samples import Reading
+from undermargin.sources.source import load
 
 
 def picture(colour=(200, 30, 30), size=(40, 30), mode="RGB", suffix="PNG", **save):

@@ -9,9 +9,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from tests import reference
 from undermargin import Tracker, Trajectories, folds
 from undermargin.errors import InputError, ObservationError, UndermarginWarning
-from undermargin.files import save_tensors
-from undermargin.observations import as_labels
-from undermargin.scores import SCORES
+from undermargin.storage.files import save_tensors
+from undermargin.tracking.observations import as_labels
+from undermargin.tracking.scores import SCORES
 
 LOGITS = torch.tensor([[3.0, 1.0, 0.0], [0.0, 2.0, 1.0]])
 LABELS = torch.tensor([0, 2])

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests import reference
 from undermargin import Tracker
-from undermargin.scores import SCORES
+from undermargin.tracking.scores import SCORES
 
 NUM_SAMPLES, NUM_CLASSES = 4, 3
 NAMES = list(SCORES)

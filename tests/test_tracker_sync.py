@@ -5,8 +5,8 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from undermargin import Tracker, Trajectories
-from undermargin.epoch import BUFFER
-from undermargin.scores import SCORES
+from undermargin.tracking.epoch import BUFFER
+from undermargin.tracking.scores import SCORES
 
 # operations that read a value on the host, or whose result's shape depends on values
 WAITING = (

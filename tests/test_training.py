@@ -15,15 +15,16 @@ from scipy.stats import spearmanr
 from sklearn.datasets import make_blobs
 from sklearn.ensemble import HistGradientBoostingClassifier
 
-from undermargin import Verdicts, metrics, noise, scan
-from undermargin.data.pixels import Pixels
-from undermargin.data.samples import Reading
-from undermargin.data.source import load
+from undermargin import Verdicts, noise, scan
 from undermargin.errors import FolderError, InputError, ModelError, TrainingError
-from undermargin.files import load_tensors, save_tensors
-from undermargin.folder import Folder
-from undermargin.folds import folds
+from undermargin.procedure import folds
 from undermargin.report import describe
+from undermargin.scans.folder import Folder
+from undermargin.sources.pixels import Pixels
+from undermargin.sources.samples import Reading
+from undermargin.sources.source import load
+from undermargin.storage.files import load_tensors, save_tensors
+from undermargin.tracking.trajectories import Trajectories
 from undermargin.training.augmentation import Augmentation
 from undermargin.training.boosting import BoostingPlan
 from undermargin.training.engine import Budget
@@ -31,7 +32,7 @@ from undermargin.training.fold import Task, train_fold
 from undermargin.training.network import NetworkPlan, accelerator
 from undermargin.training.side_by_side import train_side_by_side
 from undermargin.training.stop import Stop, is_check
-from undermargin.trajectories import Trajectories
+from undermargin.verdicts import metrics
 
 
 @pytest.fixture(scope="module")

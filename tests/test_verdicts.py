@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from undermargin import Run, Verdicts, identify
 from undermargin.errors import InputError
-from undermargin.jsonable import to_json
+from undermargin.storage.json import to_json
 
 COLUMNS = ["index", "id", "label", "score", "verdict", "suggested_label"]
 
@@ -261,7 +261,7 @@ def test_a_label_that_is_missing_in_some_rows_is_refused(verdicts, tmp_path):
 
 
 def test_a_frame_of_a_library_that_is_not_there_says_how_to_get_it(verdicts, monkeypatch):
-    monkeypatch.setattr("undermargin.verdicts.find_spec", lambda name: None)
+    monkeypatch.setattr("undermargin.verdicts.record.find_spec", lambda name: None)
     with pytest.raises(InputError, match=r"pandas is not installed: pip install 'undermargin\[pandas\]'"):
         verdicts.to_pandas()
     with pytest.raises(InputError, match="polars is not installed"):

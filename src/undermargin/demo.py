@@ -11,19 +11,20 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from undermargin import metrics, noise
-from undermargin.data.digits import NUM_CLASSES, Digits, load_digits
+from undermargin import noise
 from undermargin.errors import FolderError
-from undermargin.files import replacing
-from undermargin.folder import Folder
-from undermargin.folds import NUM_FOLDS
 from undermargin.models.images import Normalised
 from undermargin.models.small import small_cnn
-from undermargin.retrain import retrain
-from undermargin.scan import scan
+from undermargin.procedure import NUM_FOLDS
+from undermargin.scans.folder import Folder
+from undermargin.scans.scan import scan
+from undermargin.sources.digits import NUM_CLASSES, Digits, load_digits
+from undermargin.storage.files import replacing
 from undermargin.training.engine import Budget
 from undermargin.training.network import NetworkPlan
-from undermargin.verdicts import Verdicts
+from undermargin.training.retrain import retrain
+from undermargin.verdicts import metrics
+from undermargin.verdicts.record import Verdicts
 
 EPOCHS = 60
 RETRAIN = Budget(epochs=30, batch_size=64, drops=(0.5, 0.75))

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from undermargin.errors import InputError
-from undermargin.folds import check_labels
+from undermargin.procedure import check_labels
 
 Labels = npt.NDArray[np.int64]
 Matrix = npt.NDArray[np.float64]

@@ -39,9 +39,9 @@ def clean(
         undermargin clean scans/reviews --to reviews-clean.csv --flagged keep
         undermargin clean scans/photos --dry-run
     """
-    from undermargin.clean import Cleaning
     from undermargin.cli import show
-    from undermargin.jsonable import to_json
+    from undermargin.scans.cleaning import Cleaning
+    from undermargin.storage.json import to_json
 
     if to is None and indices is None and not dry_run:
         raise typer.BadParameter("say where the cleaned data go with --to PATH, or only look with --dry-run")

@@ -7,8 +7,8 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 if TYPE_CHECKING:
-    from undermargin.scan import Outlook
-    from undermargin.scan import Progress as ScanProgress
+    from undermargin.scans.scan import Outlook
+    from undermargin.scans.scan import Progress as ScanProgress
 
 LINES = 10  # of progress for the images and for each fold, where there is no terminal
 

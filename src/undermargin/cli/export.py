@@ -27,7 +27,7 @@ def export(
     import json
 
     from undermargin.export import export as write_export
-    from undermargin.folder import Folder
+    from undermargin.scans.folder import Folder
 
     path = write_export(Folder.open(scan), to, out, only_flagged=only_flagged, overwrite=overwrite)
     typer.echo(json.dumps({"format": to, "path": str(path)}) if as_json else f"wrote {path}")

@@ -25,10 +25,10 @@ def identify(
         undermargin identify scans/demo --cutoff rate:0.2
     """
     from undermargin.cli import show
-    from undermargin.folder import Folder
-    from undermargin.identify import identify as judge
-    from undermargin.jsonable import to_json
-    from undermargin.trust import dropped_by, overruled
+    from undermargin.scans.folder import Folder
+    from undermargin.scans.trust import dropped_by, overruled
+    from undermargin.storage.json import to_json
+    from undermargin.verdicts.identify import identify as judge
 
     folder = Folder.open(scan)
     with folder.locked():

@@ -18,7 +18,7 @@ def methods(
     from undermargin.cli import show
     from undermargin.cutoffs import CUTOFFS
     from undermargin.recipes.table import RECIPES
-    from undermargin.scores import SCORES
+    from undermargin.tracking.scores import SCORES
 
     scores = [
         _row(name, score.description, score.paper, [(score.needs_epochs, "end_epoch()")])

@@ -93,7 +93,7 @@ def _carried_out(
 
 
 def _datasets(root: Path) -> list[dict[str, Any]]:
-    from undermargin.data.official import OFFICIAL, found
+    from undermargin.sources.official import OFFICIAL, found
 
     return [
         {

@@ -26,10 +26,10 @@ def report(
         undermargin report scans/adults --by sex --by age
         undermargin report scans/letters --no-thumbnails --out letters.html
     """
-    from undermargin.folder import Folder
-    from undermargin.jsonable import to_json
     from undermargin.report import describe
     from undermargin.report import report as write_report
+    from undermargin.scans.folder import Folder
+    from undermargin.storage.json import to_json
 
     folder = Folder.open(scan)
     if as_json:

@@ -27,8 +27,8 @@ def retrain(
         undermargin retrain scans/photos --holdout 0.2
     """
     from undermargin.cli import show
-    from undermargin.evaluate import evaluate
-    from undermargin.jsonable import to_json
+    from undermargin.scans.evaluate import evaluate
+    from undermargin.storage.json import to_json
 
     with show.progress(3 * seeds, "training", unit="trainings") as advance:
         result = evaluate(

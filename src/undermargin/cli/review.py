@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from undermargin.folder import Folder
+    from undermargin.scans.folder import Folder
 
 
 def review(
@@ -34,7 +34,7 @@ def review(
         undermargin review scans/photos --export decisions.csv
         undermargin review scans/photos --import decisions.csv
     """
-    from undermargin.folder import Folder
+    from undermargin.scans.folder import Folder
 
     folder = Folder.open(scan)
     if import_ is not None or export is not None:
@@ -48,7 +48,7 @@ def _serve(
 ) -> None:
     from undermargin.cli import show
     from undermargin.errors import UndermarginError
-    from undermargin.jsonable import to_json
+    from undermargin.storage.json import to_json
 
     try:
         from undermargin.review.server import serve
@@ -80,8 +80,8 @@ def _ask(folder: "Folder", path: Path) -> bool:
 
 
 def _exchange(folder: "Folder", import_: Path | None, export: Path | None, *, as_json: bool) -> None:
-    from undermargin.jsonable import to_json
     from undermargin.review.sheet import exchange
+    from undermargin.storage.json import to_json
 
     found = exchange(folder, import_, export)
     if as_json:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 if TYPE_CHECKING:
-    from undermargin.folds import Procedure
+    from undermargin.procedure import Procedure
 
 
 def scan(
@@ -49,11 +49,11 @@ def scan(
         undermargin scan reviews.csv --text review --label stars --out scans/reviews
         undermargin scan data.parquet --where split=train --out scans/train
     """
-    from undermargin import ranks
     from undermargin.cli import show
     from undermargin.cli.display import ScanDisplay
     from undermargin.cli.identify import number_or_name
-    from undermargin.scan import scan as run_scan
+    from undermargin.scans.scan import scan as run_scan
+    from undermargin.tracking import ranks
 
     display = ScanDisplay(is_quiet=quiet or as_json)
     try:
@@ -92,6 +92,6 @@ def scan(
 
 
 def _procedure(preset: str) -> "Procedure":
-    from undermargin.folds import Procedure
+    from undermargin.procedure import Procedure
 
     return {"default": Procedure.default, "paper": Procedure.paper, "reference": Procedure.reference}[preset]

@@ -88,7 +88,7 @@ def scan(out: Path) -> None:
     """A finished scan's summary, its most suspicious samples, and what to type next."""
     import json
 
-    from undermargin.verdicts import Verdicts
+    from undermargin.verdicts.record import Verdicts
 
     summary(json.loads((out / "summary.json").read_text()), out)
     verdicts = Verdicts.load(out / "verdicts.parquet")

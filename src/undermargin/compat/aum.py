@@ -19,9 +19,9 @@ import torch
 from torch import Tensor
 from torch.utils.data import Dataset
 
-from undermargin.epoch import SPARE_ROWS, Epoch
 from undermargin.errors import InputError, UndermarginWarning
-from undermargin.observations import as_indices, as_labels, as_list, as_logits
+from undermargin.tracking.epoch import SPARE_ROWS, Epoch
+from undermargin.tracking.observations import as_indices, as_labels, as_list, as_logits
 
 SampleId = int | str
 Number = TypeVar("Number", int, float)

@@ -18,7 +18,7 @@ from undermargin.cutoffs.percentile import percentile
 from undermargin.cutoffs.rates import check_rate, lowest_share, lowest_shares, removed_shares
 from undermargin.errors import IdentifyError
 from undermargin.plugins import Table
-from undermargin.run import Run
+from undermargin.tracking.run import Run
 
 Values = npt.NDArray[np.float64]
 

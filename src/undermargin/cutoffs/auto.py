@@ -14,7 +14,7 @@ to expect, while the extra label stays a surprise. There the Gaussians decide al
 
 from undermargin.cutoffs.mixtures import boundary_between_means
 from undermargin.cutoffs.percentile import has_few, normal_percentile, percentile
-from undermargin.run import Run
+from undermargin.tracking.run import Run
 
 
 def auto(run: Run) -> float:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from undermargin.run import Run
+from undermargin.tracking.run import Run
 
 if TYPE_CHECKING:
     from sklearn.mixture import GaussianMixture

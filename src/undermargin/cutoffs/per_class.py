@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from undermargin.run import Run
+from undermargin.tracking.run import Run
 
 PRIOR_SAMPLES = 100  # a class of this size gets half its own cutoff, half the common one
 MIN_SAMPLES = 10  # below, two components cannot be told apart at all

@@ -3,7 +3,7 @@
 import numpy as np
 
 from undermargin.errors import IdentifyError
-from undermargin.run import Run
+from undermargin.tracking.run import Run
 
 FEW_THRESHOLD_SAMPLES = 200  # a 99th percentile of fewer is hardly more than their maximum
 

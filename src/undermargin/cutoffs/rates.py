@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from undermargin.errors import IdentifyError
-from undermargin.run import Run
+from undermargin.tracking.run import Run
 
 Values = npt.NDArray[np.float64]
 

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
-from undermargin.decisions import Decision
 from undermargin.errors import FolderError, InputError
 from undermargin.export.answers import Answers, answers
 from undermargin.export.cleanlab import write_cleanlab
@@ -13,7 +12,8 @@ from undermargin.export.fiftyone import write_fiftyone
 from undermargin.export.huggingface import write_dataset
 from undermargin.export.label_studio import write_label_studio
 from undermargin.export.tables import write_csv, write_jsonl, write_parquet
-from undermargin.folder import Folder
+from undermargin.scans.decisions import Decision
+from undermargin.scans.folder import Folder
 
 __all__ = ["FORMATS", "Format", "export"]
 

@@ -7,12 +7,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from undermargin.data.originals import Originals
-from undermargin.decisions import Decision
 from undermargin.errors import InputError
-from undermargin.folder import Folder
-from undermargin.table import to_arrow
-from undermargin.verdicts import FLAGGED, KEPT, Verdicts
+from undermargin.scans.decisions import Decision
+from undermargin.scans.folder import Folder
+from undermargin.sources.originals import Originals
+from undermargin.verdicts.columns import to_arrow
+from undermargin.verdicts.record import FLAGGED, KEPT, Verdicts
 
 Ints = npt.NDArray[np.int64]
 

@@ -12,11 +12,11 @@ import pyarrow as pa
 import pyarrow.csv as csv
 import pyarrow.parquet as pq
 
-from undermargin.cells import neutralise
 from undermargin.errors import InputError
 from undermargin.export.answers import Answers
-from undermargin.files import replacing
-from undermargin.verdicts import Verdicts
+from undermargin.storage.csv import neutralise
+from undermargin.storage.files import replacing
+from undermargin.verdicts.record import Verdicts
 
 
 def write_cleanlab(answers: Answers, path: Path) -> None:

@@ -11,8 +11,8 @@ from typing import Any
 from undermargin.errors import FolderError, InputError
 from undermargin.export.answers import Answers
 from undermargin.export.tables import pieces
-from undermargin.files import replacing
-from undermargin.jsonable import to_json
+from undermargin.storage.files import replacing
+from undermargin.storage.json import to_json
 
 ATTRIBUTES = ("index", "score", "verdict", "suggested_label", "suggestion_confidence", "decision")
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from undermargin.data.originals import ARRAYS, CLASS_FOLDERS, DATASET, Originals
-from undermargin.data.quiet import no_progress_bars
 from undermargin.errors import FolderError, InputError
 from undermargin.export.answers import Answers, Ints
+from undermargin.sources.originals import ARRAYS, CLASS_FOLDERS, DATASET, Originals
+from undermargin.sources.quiet import no_progress_bars
 
 PREFIX = "undermargin_"  # of the extra columns: a data set may well have a `score` of its own
 EXTRA = ("id", "score", "verdict", "suggested_label", "suggestion_confidence", "decision")

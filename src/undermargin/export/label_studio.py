@@ -10,11 +10,11 @@ from typing import Any
 from urllib.parse import quote
 from xml.sax.saxutils import quoteattr
 
-from undermargin.data.originals import CLASS_FOLDERS, Originals
 from undermargin.export.answers import Answers
 from undermargin.export.tables import pieces
-from undermargin.files import replacing
-from undermargin.jsonable import to_json
+from undermargin.sources.originals import CLASS_FOLDERS, Originals
+from undermargin.storage.files import replacing
+from undermargin.storage.json import to_json
 
 SIDE = 512  # pixels
 TOLD = ("index", "id", "label", "score", "verdict")

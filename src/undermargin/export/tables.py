@@ -7,10 +7,10 @@ import pyarrow as pa
 import pyarrow.csv as csv
 import pyarrow.parquet as pq
 
-from undermargin.cells import neutralise
 from undermargin.export.answers import Answers
-from undermargin.files import replacing
-from undermargin.jsonable import to_json
+from undermargin.storage.csv import neutralise
+from undermargin.storage.files import replacing
+from undermargin.storage.json import to_json
 
 PIECE = 1 << 18  # rows
 

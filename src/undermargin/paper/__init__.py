@@ -3,13 +3,13 @@
 from pathlib import Path
 
 from undermargin.errors import InputError
-from undermargin.files import replacing
 from undermargin.paper import figures
 from undermargin.paper.experiment import Experiment, Results
 from undermargin.paper.experiments import EXPERIMENTS
 from undermargin.paper.runner import OnCell, Runner
 from undermargin.paper.store import Store
 from undermargin.paper.study import PRESETS, Preset
+from undermargin.storage.files import replacing
 
 __all__ = ["EXPERIMENTS", "PRESETS", "Preset", "Results", "Runner", "Store", "chosen", "figures", "reproduce", "write"]
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from undermargin.data.official.record import OfficialSet
-from undermargin.data.official.record import decoded as decoded_files
 from undermargin.errors import InputError
+from undermargin.sources.official.record import OfficialSet
+from undermargin.sources.official.record import decoded as decoded_files
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,19 +11,19 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from undermargin import metrics
 from undermargin.cutoffs import by_percentile
-from undermargin.files import only_one
-from undermargin.identify import identify
 from undermargin.paper.cell import Cell
 from undermargin.paper.prepared import Prepared, lesson
 from undermargin.recipes import Fitted
 from undermargin.recipes.aum import Aum
 from undermargin.recipes.lesson import trained_without
-from undermargin.run import Run
+from undermargin.storage.files import only_one
+from undermargin.tracking.run import Run
 from undermargin.training.engine import Budget
 from undermargin.training.objective import Objective, Step
-from undermargin.verdicts import Verdicts
+from undermargin.verdicts import metrics
+from undermargin.verdicts.identify import identify
+from undermargin.verdicts.record import Verdicts
 
 Arrays = dict[str, npt.NDArray[Any]]
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
-from undermargin.data.official.record import OfficialSet
-from undermargin.data.pixels import Bytes, Pixels, Skipped
-from undermargin.data.samples import Reading
-from undermargin.files import only_one, replacing
+from undermargin.sources.official.record import OfficialSet
+from undermargin.sources.pixels import Bytes, Pixels, Skipped
+from undermargin.sources.samples import Reading
+from undermargin.storage.files import only_one, replacing
 
 
 def read(photos: OfficialSet, size: int | None, folder: Path) -> tuple[Bytes | Pixels, Skipped]:

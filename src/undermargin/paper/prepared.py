@@ -13,10 +13,6 @@ import torch
 from torch import nn
 
 from undermargin import noise
-from undermargin.data import official
-from undermargin.data.digits import load_digits
-from undermargin.data.official.record import Joined, OfficialSet
-from undermargin.data.pixels import Pixels
 from undermargin.errors import InputError
 from undermargin.models.images import PHOTOS, SPREADS, Centre, Spread, Standardised
 from undermargin.models.networks import NETWORKS
@@ -24,6 +20,10 @@ from undermargin.paper import photos
 from undermargin.paper.cell import Cell
 from undermargin.paper.study import Study
 from undermargin.recipes import RECIPES, Known, Lesson
+from undermargin.sources import official
+from undermargin.sources.digits import load_digits
+from undermargin.sources.official.record import Joined, OfficialSet
+from undermargin.sources.pixels import Pixels
 from undermargin.training.augmentation import Augment, Augmentation, ScaledCrops
 from undermargin.training.network import NetworkPlan
 

@@ -19,10 +19,10 @@ import numpy as np
 
 import undermargin
 from undermargin.errors import DivergedError, InputError, TrainingError, UndermarginError
-from undermargin.files import only_one, replacing
 from undermargin.paper.cell import Cell
 from undermargin.paper.store import Store
-from undermargin.processes import end_with
+from undermargin.storage.files import only_one, replacing
+from undermargin.training.processes import end_with
 
 CHECKPOINTS = "*.safetensors"
 KILLED = "the process that ran it was killed; was there enough memory?"

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from undermargin.errors import InputError
-from undermargin.files import append_line
-from undermargin.jsonable import to_json
 from undermargin.paper.cell import Cell
+from undermargin.storage.files import append_line
+from undermargin.storage.json import to_json
 
 
 @dataclass(frozen=True)

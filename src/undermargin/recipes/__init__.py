@@ -15,15 +15,15 @@ from typing import Any
 
 import numpy as np
 
-from undermargin import ranks
-from undermargin.data.joined import join
-from undermargin.data.source import load
 from undermargin.errors import FolderError, InputError
-from undermargin.files import replacing
 from undermargin.recipes.fitted import Fitted
 from undermargin.recipes.lesson import Known, Lesson, OnEpoch
 from undermargin.recipes.table import RECIPES, Method, Recipe, described, method_named
-from undermargin.scores import check_names
+from undermargin.sources.joined import join
+from undermargin.sources.source import load
+from undermargin.storage.files import replacing
+from undermargin.tracking import ranks
+from undermargin.tracking.scores import check_names
 from undermargin.training.engine import Budget
 from undermargin.training.network import NetworkPlan
 from undermargin.training.plan import MakeModel, plan

@@ -3,13 +3,13 @@
 from dataclasses import dataclass, replace
 
 from undermargin.cutoffs import Cutoff, by_percentile
-from undermargin.folds import Fold, Procedure, folds, seeds
-from undermargin.identify import identify
+from undermargin.procedure import Fold, Procedure, folds, seeds
 from undermargin.recipes.fitted import Fitted
 from undermargin.recipes.lesson import Lesson, trained_without
-from undermargin.run import Run
+from undermargin.tracking.run import Run
 from undermargin.training.engine import Budget
-from undermargin.verdicts import Verdicts
+from undermargin.verdicts.identify import identify
+from undermargin.verdicts.record import Verdicts
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from scipy.special import softmax
 from undermargin.errors import InputError
 from undermargin.recipes.fitted import Fitted
 from undermargin.recipes.lesson import Lesson, trained_without
-from undermargin.verdicts import FLAGGED, KEPT, Verdicts
+from undermargin.verdicts.record import FLAGGED, KEPT, Verdicts
 
 Labels = npt.NDArray[np.int64]
 Values = npt.NDArray[np.float64]

@@ -11,12 +11,12 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812 - torch's own name for it
 
-from undermargin.identify import identify
 from undermargin.recipes.fitted import Fitted
 from undermargin.recipes.lesson import Lesson, Mask, trained_without
-from undermargin.run import Run
+from undermargin.tracking.run import Run
 from undermargin.training.objective import Objective, Step
-from undermargin.verdicts import Verdicts
+from undermargin.verdicts.identify import identify
+from undermargin.verdicts.record import Verdicts
 
 Labels = npt.NDArray[np.int64]
 Curves = npt.NDArray[np.float64]

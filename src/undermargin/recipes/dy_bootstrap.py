@@ -10,13 +10,13 @@ from torch import Tensor
 from torch.nn import functional as F  # noqa: N812 - torch's own name for it
 
 from undermargin.cutoffs.mixtures import Posterior, beta_posterior, gaussian_posterior
-from undermargin.identify import identify
 from undermargin.recipes.fitted import Fitted
 from undermargin.recipes.lesson import Lesson, watched
-from undermargin.run import Run
+from undermargin.tracking.run import Run
 from undermargin.training.engine import Budget, Rows
 from undermargin.training.network import Training
 from undermargin.training.objective import Objective, Step
+from undermargin.verdicts.identify import identify
 
 MIXTURES = {"beta": beta_posterior, "gaussian": gaussian_posterior}
 NAMES = {"beta": "dy_bootstrap", "gaussian": "dy_bootstrap_gmm"}

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from undermargin.identify import identify
 from undermargin.recipes.fitted import Fitted
 from undermargin.recipes.lesson import Lesson, trained_without
-from undermargin.run import Run
+from undermargin.tracking.run import Run
+from undermargin.verdicts.identify import identify
 
 Values = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.int64]

@@ -7,10 +7,10 @@ import numpy as np
 import numpy.typing as npt
 from torch import nn
 
-from undermargin import metrics
 from undermargin.errors import InputError
 from undermargin.training.network import Training
-from undermargin.verdicts import Verdicts
+from undermargin.verdicts import metrics
+from undermargin.verdicts.record import Verdicts
 
 Values = npt.NDArray[np.floating]
 Rows = npt.NDArray[np.int64]

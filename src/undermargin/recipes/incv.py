@@ -8,13 +8,13 @@ import numpy.typing as npt
 import torch
 from scipy.special import log_softmax
 
-from undermargin.identify import identify
 from undermargin.recipes.fitted import Fitted
 from undermargin.recipes.held_out import HeldOut
 from undermargin.recipes.lesson import Lesson, Mask, watched
 from undermargin.recipes.selected_first import SelectedFirst
-from undermargin.run import Run
+from undermargin.tracking.run import Run
 from undermargin.training.engine import Rows
+from undermargin.verdicts.identify import identify
 
 Values = npt.NDArray[np.float64]
 

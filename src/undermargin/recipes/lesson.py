@@ -15,12 +15,12 @@ from torch import Tensor
 from undermargin.errors import DivergedError, InputError
 from undermargin.models.group import Group
 from undermargin.recipes.fitted import Fitted
-from undermargin.tracker import Tracker
+from undermargin.tracking.tracker import Tracker
 from undermargin.training.checkpoint import load_checkpoint, save_checkpoint
 from undermargin.training.engine import Budget, Rows
 from undermargin.training.network import NetworkPlan, Training
 from undermargin.training.objective import Objective
-from undermargin.verdicts import Verdicts
+from undermargin.verdicts.record import Verdicts
 
 Mask = npt.NDArray[np.bool_]
 

@@ -10,10 +10,10 @@ from torch import Tensor
 from torch.nn import functional as F  # noqa: N812 - torch's own name for it
 
 from undermargin.errors import InputError
-from undermargin.files import load_tensors, save_tensors
 from undermargin.recipes.fitted import Fitted
 from undermargin.recipes.lesson import Lesson, Mask, watched
 from undermargin.recipes.mentor import NUM_PERCENTS, Mentor, Points, predefined, teach
+from undermargin.storage.files import load_tensors, save_tensors
 from undermargin.training.engine import Rows
 from undermargin.training.objective import Objective, Step
 

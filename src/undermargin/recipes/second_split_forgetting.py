@@ -10,14 +10,14 @@ import torch
 from torch import Tensor
 
 from undermargin.cutoffs import Cutoff
-from undermargin.identify import identify
 from undermargin.models.group import first
 from undermargin.recipes.fitted import Fitted
 from undermargin.recipes.lesson import Lesson, trained_without
-from undermargin.run import Run
+from undermargin.tracking.run import Run
 from undermargin.training.engine import Rows
 from undermargin.training.network import Training
 from undermargin.training.objective import Objective
+from undermargin.verdicts.identify import identify
 
 NAME = "second_split_forgetting"
 

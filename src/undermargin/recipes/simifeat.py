@@ -10,11 +10,11 @@ from torch import Tensor
 from torch.nn import functional as F  # noqa: N812 - torch's own name for it
 
 from undermargin.cutoffs import Cutoff, by_class_rates
-from undermargin.identify import identify
 from undermargin.recipes.fitted import Fitted
 from undermargin.recipes.lesson import Lesson, trained_without
 from undermargin.recipes.transition import transition
-from undermargin.run import Run
+from undermargin.tracking.run import Run
+from undermargin.verdicts.identify import identify
 
 COMPARED_TOGETHER = 2**24  # pairs of samples: 64 MB, however many samples there are
 LARGEST_RATE = 0.95  # of a class that is flagged, as the authors have it

@@ -6,10 +6,10 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from undermargin.files import replacing
-from undermargin.folder import Folder
 from undermargin.report.content import NUM_SAMPLES, describe
 from undermargin.report.page import render
+from undermargin.scans.folder import Folder
+from undermargin.storage.files import replacing
 
 __all__ = ["NUM_SAMPLES", "describe", "render", "report"]
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from undermargin.verdicts import Verdicts
+from undermargin.verdicts.record import Verdicts
 
 MAX_CLASSES = 20
 MAX_PAIRS = 8

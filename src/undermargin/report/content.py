@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import Any
 
 from undermargin.errors import InputError
-from undermargin.folder import Folder
 from undermargin.report.confusions import confusions
 from undermargin.report.gallery import gallery
 from undermargin.report.groups import by_column, by_label
 from undermargin.report.histogram import histogram
 from undermargin.report.lines import lines
+from undermargin.scans.folder import Folder
 
 NUM_SAMPLES = 200  # shown, unless told otherwise
 MAX_SAMPLES = 5000

@@ -3,10 +3,10 @@
 import base64
 from typing import Any
 
-from undermargin.data.originals import Originals
 from undermargin.errors import InputError
-from undermargin.table import to_arrow
-from undermargin.verdicts import Verdicts
+from undermargin.sources.originals import Originals
+from undermargin.verdicts.columns import to_arrow
+from undermargin.verdicts.record import Verdicts
 
 SIDE = 160  # pixels
 MAX_PICTURE_BYTES = 5_000_000  # of all pictures together, before they are written as text

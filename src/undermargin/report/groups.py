@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from undermargin.errors import InputError
-from undermargin.verdicts import Verdicts
+from undermargin.verdicts.record import Verdicts
 
 Codes = npt.NDArray[np.int64]
 

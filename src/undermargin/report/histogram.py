@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from undermargin.run import Run
-from undermargin.verdicts import Verdicts
+from undermargin.tracking.run import Run
+from undermargin.verdicts.record import Verdicts
 
 Floats = npt.NDArray[np.float64]
 

@@ -6,9 +6,9 @@ import numpy as np
 import numpy.typing as npt
 
 from undermargin.errors import InputError
-from undermargin.folder import Folder
-from undermargin.trajectories import Trajectories
-from undermargin.verdicts import Verdicts
+from undermargin.scans.folder import Folder
+from undermargin.tracking.trajectories import Trajectories
+from undermargin.verdicts.record import Verdicts
 
 Ints = npt.NDArray[np.int64]
 

@@ -9,14 +9,14 @@ from fastapi import FastAPI, Query, Request
 from fastapi.responses import Response
 from pydantic import BaseModel, Field
 
-from undermargin.decisions import Action, Change, Decision, Decisions, Entry
 from undermargin.errors import InputError, UndermarginError
-from undermargin.folder import Folder
-from undermargin.jsonable import to_json
 from undermargin.review.cards import Cards, standing
 from undermargin.review.progress import LAST, progress
 from undermargin.review.selection import Filters, Indices, Standing, class_names, class_number, select
-from undermargin.verdicts import NAMES, Verdicts
+from undermargin.scans.decisions import Action, Change, Decision, Decisions, Entry
+from undermargin.scans.folder import Folder
+from undermargin.storage.json import to_json
+from undermargin.verdicts.record import NAMES, Verdicts
 
 PAGE = files("undermargin.review") / "page"
 TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}

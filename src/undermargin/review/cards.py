@@ -4,11 +4,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from undermargin.data.originals import Originals
-from undermargin.data.rows import FORMATS
-from undermargin.decisions import Entry
 from undermargin.review.selection import neighbours
-from undermargin.verdicts import Verdicts
+from undermargin.scans.decisions import Entry
+from undermargin.sources.originals import Originals
+from undermargin.sources.rows import FORMATS
+from undermargin.verdicts.record import Verdicts
 
 EXCERPT = 360  # characters of a text in the grid
 LONGEST = 100_000  # characters of a text that are shown at all

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from undermargin.decisions import Decision
-from undermargin.verdicts import Verdicts
+from undermargin.scans.decisions import Decision
+from undermargin.verdicts.record import Verdicts
 
 PAUSE = 60.0  # seconds; longer than this, somebody was away
 LAST = 200  # decisions from which the pace is taken

@@ -7,9 +7,9 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from undermargin.decisions import Entry
 from undermargin.errors import InputError
-from undermargin.verdicts import NAMES, Verdicts
+from undermargin.scans.decisions import Entry
+from undermargin.verdicts.record import NAMES, Verdicts
 
 Indices = npt.NDArray[np.int64]
 Standing = Literal["any", "open", "decided", "keep", "relabel", "drop"]

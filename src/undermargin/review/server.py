@@ -9,14 +9,14 @@ from typing import Any
 
 import uvicorn
 
-from undermargin import roots
-from undermargin.data.originals import Originals
 from undermargin.errors import InputError
-from undermargin.folder import Folder
 from undermargin.review.app import make_app
 from undermargin.review.cards import Cards
 from undermargin.review.gate import Gate
 from undermargin.review.progress import LAST, progress
+from undermargin.scans.folder import Folder
+from undermargin.sources.originals import Originals
+from undermargin.storage import consent as roots
 
 PORT = 8765  # taken where it is free, so that a tunnel to it can be kept
 

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
-from undermargin.decisions import ACTIONS, Change, Decision, Decisions
 from undermargin.errors import InputError
-from undermargin.files import replacing
-from undermargin.folder import Folder
 from undermargin.review.selection import class_number
-from undermargin.verdicts import Verdicts
+from undermargin.scans.decisions import ACTIONS, Change, Decision, Decisions
+from undermargin.scans.folder import Folder
+from undermargin.storage.files import replacing
+from undermargin.verdicts.record import Verdicts
 
 COLUMNS = ("id", "action", "label", "note", "when", "who")
 REQUIRED = ("id", "action")

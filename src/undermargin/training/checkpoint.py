@@ -5,8 +5,8 @@ from pathlib import Path
 
 from torch import Tensor
 
-from undermargin.files import load_tensors, save_tensors
-from undermargin.tracker import Tracker
+from undermargin.storage.files import load_tensors, save_tensors
+from undermargin.tracking.tracker import Tracker
 from undermargin.training.engine import Engine
 from undermargin.training.stop import PREFIX as STOP
 from undermargin.training.stop import Stop

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import numpy as np
 
-from undermargin import ranks
-from undermargin.files import append_line
-from undermargin.folds import Fold
-from undermargin.run import Run
-from undermargin.tracker import Tracker
+from undermargin.procedure import Fold
+from undermargin.storage.files import append_line
+from undermargin.tracking import ranks
+from undermargin.tracking.run import Run
+from undermargin.tracking.tracker import Tracker
+from undermargin.tracking.trajectories import Trajectories
 from undermargin.training.checkpoint import load_checkpoint, save_checkpoint
 from undermargin.training.engine import Engine, Plan, Rows
 from undermargin.training.network import NetworkPlan
 from undermargin.training.stop import Stop
-from undermargin.trajectories import Trajectories
 
 CHECKPOINT_SECONDS = 1.0  # at least this long between two checkpoints
 TIMED_BATCHES = 4

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import torch
 from torch import Tensor
 
-from undermargin.data.pixels import Pixels
+from undermargin.sources.pixels import Pixels
 
 Input = Tensor | Pixels  # a row a sample; pixels on disk are read batch by batch
 Inputs = tuple[Input, ...]  # what a model takes

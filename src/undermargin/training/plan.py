@@ -14,17 +14,17 @@ import numpy as np
 import torch
 from torch import nn
 
-from undermargin.data.features import Vectors, latent, standardised
-from undermargin.data.pixels import Pixels
-from undermargin.data.samples import Columns, Samples
 from undermargin.errors import InputError, ModelError
 from undermargin.models.images import Normalised
 from undermargin.models.mlp import TableNet, head
 from undermargin.models.resnet import ResNet
 from undermargin.models.small import small_cnn
+from undermargin.sources.pixels import Pixels
+from undermargin.sources.samples import Columns, Samples
 from undermargin.training.augmentation import Augmentation
 from undermargin.training.boosting import MAX_CATEGORIES, BoostingPlan
 from undermargin.training.engine import Budget, Plan
+from undermargin.training.features import Vectors, latent, standardised
 from undermargin.training.network import NetworkPlan, accelerator, build
 
 MakeModel = Callable[[int], nn.Module]

@@ -8,9 +8,9 @@ import torch
 import torch.multiprocessing as multiprocessing
 
 from undermargin.errors import TrainingError
-from undermargin.processes import end_with
 from undermargin.training.engine import Plan
 from undermargin.training.fold import OnEpoch, Task, train_fold
+from undermargin.training.processes import end_with
 
 
 def train_side_by_side(plan: Plan, tasks: Sequence[Task], jobs: int, on_epoch: OnEpoch) -> None:

@@ -5,10 +5,10 @@ from typing import Any, NamedTuple
 
 from torch import nn
 
-from undermargin.data.samples import Kind
 from undermargin.errors import ModelError
 from undermargin.models.pretrained import efficientnet, huggingface, minilm, timm, torchvision
 from undermargin.models.pretrained.scaling import Scaling
+from undermargin.sources.samples import Kind
 
 
 class Images(NamedTuple):

@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from undermargin.folds import Procedure
 from undermargin.paper import figures
 from undermargin.paper.cell import Cell
 from undermargin.paper.experiment import Experiment, Figures, Results, caption
 from undermargin.paper.study import Preset, title
 from undermargin.paper.tables import Table, percent
+from undermargin.procedure import Procedure
 
 SHARES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7)
 RANKINGS = {"aum": "lowest AUM", "random": "by lot"}

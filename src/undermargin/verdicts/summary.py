@@ -1,0 +1,71 @@
+"""Verdicts in numbers: what the terminal, the report and summary.json say."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from undermargin.verdicts.record import Verdicts
+
+MAX_CONFUSIONS = 20
+
+
+def summarise(verdicts: "Verdicts") -> dict[str, Any]:
+    """Counts, cutoffs, a row a class, the strongest confusions: plain data, ready for JSON."""
+    num_flagged, num_kept = int(verdicts.is_flagged.sum()), int(verdicts.is_kept.sum())
+    judged = num_flagged + num_kept
+    return {
+        "num_samples": len(verdicts),
+        "num_flagged": num_flagged,
+        "num_kept": num_kept,
+        "num_unjudged": len(verdicts) - judged,
+        "flagged_share": num_flagged / len(verdicts) if len(verdicts) else None,
+        "estimated_noise_rate": num_flagged / judged if judged else None,
+        **verdicts.about,
+        "classes": _classes(verdicts),
+        "confusions": _confusions(verdicts),
+    }
+
+
+def _classes(verdicts: "Verdicts") -> list[dict[str, Any]]:
+    """A row a class: how many samples, how many flagged."""
+    if verdicts.labels is None:
+        return []
+    size = _num_classes(verdicts)
+    counts = np.bincount(verdicts.labels, minlength=size)
+    flagged = np.bincount(verdicts.labels[verdicts.is_flagged], minlength=size)
+    return [
+        {
+            "label": verdicts.name(label),
+            "num_samples": int(counts[label]),
+            "num_flagged": int(flagged[label]),
+            "flagged_share": flagged[label] / counts[label] if counts[label] else None,
+        }
+        for label in range(size)
+    ]
+
+
+def _confusions(verdicts: "Verdicts") -> list[dict[str, Any]]:
+    """Which labels look like which others, among the flagged samples, most frequent first."""
+    if verdicts.labels is None or verdicts.suggested_labels is None:
+        return []
+    counted = verdicts.is_flagged & (verdicts.suggested_labels >= 0) & (verdicts.suggested_labels != verdicts.labels)
+    size = _num_classes(verdicts)
+    pairs, counts = np.unique(verdicts.labels[counted] * size + verdicts.suggested_labels[counted], return_counts=True)
+    strongest = np.argsort(-counts, kind="stable")[:MAX_CONFUSIONS]
+    return [
+        {
+            "label": verdicts.name(int(pairs[k]) // size),
+            "suggested_label": verdicts.name(int(pairs[k]) % size),
+            "num_samples": int(counts[k]),
+        }
+        for k in strongest
+    ]
+
+
+def _num_classes(verdicts: "Verdicts") -> int:
+    """As many as have names; without names, as many as occur as a label or as a suggestion."""
+    if verdicts.class_names is not None:
+        return len(verdicts.class_names)
+    highest = [values.max() for values in (verdicts.labels, verdicts.suggested_labels) if values is not None]
+    return int(max(highest)) + 1
