@@ -37,6 +37,7 @@ class Epoch:
         device: torch.device,
         *,
         suggestions: Suggestions | None = None,
+        probabilities: int | None = None,
         logits_of: Tensor | None = None,
         dtype: torch.dtype = torch.float32,
     ) -> None:
@@ -51,6 +52,9 @@ class Epoch:
         self.tensors = {"sums": torch.zeros(rows, len(self.narrow) + 1, dtype=dtype, device=device)}
         if WIDE in self.signals:
             self.tensors[WIDE] = torch.zeros(rows, num_outputs, dtype=dtype, device=device)
+        self.num_classes = probabilities
+        if probabilities:
+            self.tensors["probabilities"] = torch.zeros(rows, probabilities, dtype=dtype, device=device)
         self.logits_of = logits_of
         if logits_of is not None:
             self.tensors["logits"] = torch.zeros(len(logits_of) + 1, num_outputs + 1, dtype=dtype, device=device)
@@ -99,6 +103,9 @@ class Epoch:
         if WIDE in self.tensors:
             probabilities = batch.other_probabilities(statistics)
             self.tensors[WIDE].index_add_(0, rows, probabilities.to(self.tensors[WIDE].dtype))
+        if "probabilities" in self.tensors:
+            shares = batch.logits[:, : self.num_classes].softmax(1)
+            self.tensors["probabilities"].index_add_(0, rows, shares.to(self.tensors["sums"].dtype))
         if self.suggestions is not None:
             self.suggestions.update(rows, batch.others, batch.assigned)
         if "logits" in self.tensors:
@@ -136,6 +143,10 @@ class Epoch:
         if WIDE in self.tensors:
             means.append(self.tensors[WIDE][rows] / count)
         return means, count[:, 0] > 0
+
+    def probabilities(self, rows: slice) -> Tensor:
+        """Mean probability of each class, nan where not seen: (rows, classes)."""
+        return self.tensors["probabilities"][rows] / self.tensors["sums"][rows, -1:]
 
     def losses(self) -> Tensor:
         """How many observations went to each spare row: (spare rows,)."""

@@ -33,6 +33,7 @@ class Run:
     class_names: Sequence[str] | None = None
     suggested_labels: Labels | None = None  # (samples,) -1: nothing to suggest
     suggestion_confidence: Scores | None = None  # (samples,) share of the epochs
+    probabilities: Scores | None = None  # (samples, classes) mean over the epochs; held-out for threshold samples
     fold: int = 0
     score: str = "aum"
 
@@ -48,6 +49,8 @@ class Run:
                 values = np.asarray(getattr(self, name))
                 # small types would overflow where class numbers are multiplied
                 set_field(self, name, values.astype(np.int64, copy=False) if values.dtype.kind in "iu" else values)
+        if self.probabilities is not None:
+            set_field(self, "probabilities", np.asarray(self.probabilities))
         if self.ids is not None:
             set_field(self, "ids", [_text(one) for one in _in_order(self.ids)])
         if self.class_names is not None:
@@ -60,7 +63,7 @@ class Run:
             raise InputError(
                 f"scores have shape {self.scores.shape} and type {self.scores.dtype}, expected one number a sample"
             )
-        for name in ("is_threshold", "labels", "ids", "suggested_labels", "suggestion_confidence"):
+        for name in ("is_threshold", "labels", "ids", "suggested_labels", "suggestion_confidence", "probabilities"):
             values = getattr(self, name)
             if values is not None and len(values) != self.num_samples:
                 raise InputError(f"{name} has {len(values)} entries, expected {self.num_samples}, one a score")
@@ -69,8 +72,20 @@ class Run:
         if self.class_names is not None and len(set(self.class_names)) < len(self.class_names):
             twice = next(name for name in self.class_names if list(self.class_names).count(name) > 1)
             raise InputError(f"class_names holds {twice!r} more than once; classes must be told apart by their names")
+        self._check_probabilities()
         self._check_classes("labels", lowest=0)
         self._check_classes("suggested_labels", lowest=-1)
+
+    def _check_probabilities(self) -> None:
+        values = self.probabilities
+        if values is None:
+            return
+        if values.ndim != 2 or values.dtype.kind != "f" or values.shape[1] < 2:
+            raise InputError(
+                f"probabilities have shape {values.shape} and type {values.dtype}, expected (samples, classes)"
+            )
+        if self.labels is not None and len(self.labels) and self.labels.max() >= values.shape[1]:
+            raise InputError(f"labels hold {self.labels.max()}, but probabilities have {values.shape[1]} classes")
 
     def _check_classes(self, name: str, lowest: int) -> None:
         values = getattr(self, name)
@@ -112,6 +127,9 @@ class Run:
         columns |= {name: values for name, values in optional.items() if values is not None}
         if self.ids is not None:
             columns["id"] = pa.array(self.ids, pa.string())
+        if self.probabilities is not None:
+            flat = pa.array(self.probabilities.astype(np.float32).ravel())
+            columns["probabilities"] = pa.FixedSizeListArray.from_arrays(flat, self.probabilities.shape[1])
         about = {"fold": self.fold, "score": self.score, "class_names": self.class_names}
         table = pa.table(columns).replace_schema_metadata({"undermargin": json.dumps(about)})
         with replacing(path) as partial:
@@ -130,7 +148,11 @@ class Run:
             told = {name: about[name] for name in ("fold", "score", "class_names")}
         except (OSError, pa.ArrowInvalid, KeyError, ValueError) as error:
             raise InputError(f"{path} is not a run that undermargin wrote: {error}") from None
-        columns = {name: table[name].to_numpy() for name in table.column_names if name != "id"}
+        columns = {name: table[name].to_numpy() for name in table.column_names if name not in ("id", "probabilities")}
+        probabilities = None
+        if "probabilities" in table.column_names:
+            nested = table["probabilities"].combine_chunks()
+            probabilities = nested.flatten().to_numpy().reshape(len(table), nested.type.list_size)
         return cls(
             **needed,
             **told,
@@ -138,6 +160,7 @@ class Run:
             ids=table["id"].to_pylist() if "id" in table.column_names else None,
             suggested_labels=columns.get("suggested_label"),
             suggestion_confidence=columns.get("suggestion_confidence"),
+            probabilities=probabilities,
         )
 
 

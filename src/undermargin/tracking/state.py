@@ -26,6 +26,7 @@ class State:
         device: torch.device,
         *,
         suggest: int | None,
+        probabilities: int | None,
         logits_of: Tensor | None,
     ) -> None:
         self.num_outputs = num_outputs
@@ -37,8 +38,17 @@ class State:
             for name in scores
         }
         self.suggestions = Suggestions(num_samples, len(SPARE_ROWS), suggest, device) if suggest else None
+        self.probabilities = torch.zeros(num_samples, probabilities, device=device) if probabilities else None
         signals = tuple(dict.fromkeys(SCORES[name].signal for name in scores))
-        self.open = Epoch(num_samples, signals, num_outputs, device, suggestions=self.suggestions, logits_of=logits_of)
+        self.open = Epoch(
+            num_samples,
+            signals,
+            num_outputs,
+            device,
+            suggestions=self.suggestions,
+            probabilities=probabilities,
+            logits_of=logits_of,
+        )
         self.is_merged = True
         self._is_copy = False  # of sums that rank 0 holds too: dropped before going on
 
@@ -72,6 +82,8 @@ class State:
             by_signal = dict(zip(self.open.signals, means, strict=True))
             for name, reduction in self.reductions.items():
                 reduction.observe(rows, by_signal[SCORES[name].signal], seen, self.epochs[rows])
+            if self.probabilities is not None:
+                self.probabilities[rows] += self.open.probabilities(rows).where(seen[:, None], 0)
             self.epochs[rows] += seen
         if self.suggestions is not None:
             self.suggestions.end_epoch()
@@ -115,6 +127,8 @@ class State:
             reduction.follow(later.reductions[name], self.epochs, later.epochs)
         if self.suggestions is not None and later.suggestions is not None:
             self.suggestions.follow(later.suggestions, seen=later.open.tensors["sums"][:, -1] > 0)
+        if self.probabilities is not None and later.probabilities is not None:
+            self.probabilities += later.probabilities
         self.epochs += later.epochs
         self.ended_losses += later.ended_losses
         for name, tensor in self.open.tensors.items():
@@ -125,6 +139,8 @@ class State:
         self.open.flush()
         yield "epochs", self.epochs
         yield "ended_losses", self.ended_losses
+        if self.probabilities is not None:
+            yield "probabilities", self.probabilities
         if self.open.logits_of is not None:
             yield LOGITS_OF, self.open.logits_of
         parts = {"open": self.open, "suggestions": self.suggestions, **self.reductions}

@@ -30,7 +30,8 @@ class Tracker:
     `ids` are names to be used in `update` instead of positions. The first `skip_epochs` epochs and those
     from `until_epoch` on are not averaged (the paper stops before the first learning-rate drop).
     `suggest` is the number of classes (without the extra one) among which a better label is suggested for each
-    sample; `trajectories` records every epoch on disk, also those that are not averaged.
+    sample; `probabilities` is the same number, and keeps the mean probability of each class for each sample;
+    `trajectories` records every epoch on disk, also those that are not averaged.
 
     Call `end_epoch()` after every epoch: a sample's signals are averaged within an epoch, then over
     epochs. Without any `end_epoch()` every observation counts once; an epoch that is still open does not
@@ -51,16 +52,16 @@ class Tracker:
         skip_epochs: int = 0,
         until_epoch: int | None = None,
         suggest: int | None = None,
+        probabilities: int | None = None,
         trajectories: Trajectories | None = None,
     ) -> None:
         if num_samples < 1:
             raise InputError(f"num_samples is {num_samples}, expected at least 1")
         if skip_epochs < 0 or (until_epoch is not None and until_epoch <= skip_epochs):
             raise InputError(f"skip_epochs={skip_epochs} and until_epoch={until_epoch} leave no epoch to average")
-        if suggest is True or (suggest is not None and suggest < 2):
-            raise InputError(
-                f"suggest={suggest} must be the number of classes to suggest from, such as fold.num_classes"
-            )
+        for name, number in (("suggest", suggest), ("probabilities", probabilities)):
+            if number is True or (number is not None and number < 2):
+                raise InputError(f"{name}={number} must be the number of classes, such as fold.num_classes")
         if trajectories is not None:
             trajectories.check(num_samples)
         self.score_names = check_names(scores)
@@ -69,6 +70,7 @@ class Tracker:
         self.skip_epochs = int(skip_epochs)
         self.until_epoch = None if until_epoch is None else int(until_epoch)
         self.suggest = None if suggest is None else int(suggest)
+        self.num_probabilities = None if probabilities is None else int(probabilities)
         self.trajectories = trajectories
         self.epoch = 0  # epochs ended so far
         self._ids = None if ids is None else Ids(ids, num_samples)
@@ -162,6 +164,19 @@ class Tracker:
         best, share = self._state.suggestions.best(self._state.epochs)
         return best.cpu().numpy().astype(np.int64), share.float().cpu().numpy()
 
+    def probabilities(self) -> Array:
+        """Mean probability of each class over the epochs, without the extra output: (samples, classes).
+
+        For threshold samples this is a held-out prediction: the network is never shown their real label.
+        """
+        if not self.num_probabilities:
+            raise InputError("probabilities were not tracked; ask for them with Tracker(n, probabilities=num_classes)")
+        if self.epoch == 0 and self._state is not None:
+            raise ObservationError("probabilities are means over epochs: call end_epoch() after every epoch")
+        if self._state is None or self._state.probabilities is None:
+            return np.full((self.num_samples, self.num_probabilities), np.nan, np.float32)
+        return (self._state.probabilities / self._state.epochs[:, None]).cpu().numpy()
+
     def run(
         self,
         fold: Fold | None = None,
@@ -181,6 +196,8 @@ class Tracker:
         if self.suggest:
             classes, share = self.suggestions()
             about |= {"suggested_labels": classes, "suggestion_confidence": share}
+        if self.num_probabilities:
+            about["probabilities"] = self.probabilities()
         return Run(scores=self.scores(score), **about)
 
     def merge(self, later: "Tracker") -> None:
@@ -222,7 +239,7 @@ class Tracker:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from a `state_dict` of a tracker with the same settings."""
-        if state.get("settings") != self._settings():
+        if {"probabilities": None, **(state.get("settings") or {})} != self._settings():  # version 0.1 kept none
             raise InputError(f"this state is of a tracker with {state.get('settings')}, not {self._settings()}")
         ids = state.get("ids")
         if self._ids is not None and ids != self._ids.digest:
@@ -272,7 +289,15 @@ class Tracker:
         chosen = torch.from_numpy(self._logits_of()) if len(self._logits_of()) else None
         names = self.score_names
         with torch.inference_mode(False):  # a tensor made in inference mode could not be written to outside
-            return State(self.num_samples, names, num_outputs, device, suggest=self.suggest, logits_of=chosen)
+            return State(
+                self.num_samples,
+                names,
+                num_outputs,
+                device,
+                suggest=self.suggest,
+                probabilities=self.num_probabilities,
+                logits_of=chosen,
+            )
 
     def _logits_of(self) -> npt.NDArray[np.int64]:
         return np.empty(0, np.int64) if self.trajectories is None else self.trajectories.logits_of
@@ -284,6 +309,7 @@ class Tracker:
             "skip_epochs": self.skip_epochs,
             "until_epoch": self.until_epoch,
             "suggest": self.suggest,
+            "probabilities": self.num_probabilities,
         }
 
     def _digest(self) -> str | None:

@@ -31,7 +31,7 @@ class Verdicts:
 
     codes: npt.NDArray[np.int8]  # (samples,) positions in NAMES
     scores: Floats  # (samples,) mean over the runs that judged the sample
-    excess: Floats  # (samples,) mean of score minus cutoff over those runs
+    excess: Floats  # (samples,) mean of score minus cutoff; of `probability`, the log odds that the label is right
     judged_by: npt.NDArray[np.int16]  # (samples,) number of those runs
     fold_scores: Sequence[Floats] = ()  # (samples,) for each run; nan where it did not judge
     labels: Ints | None = None
@@ -39,7 +39,10 @@ class Verdicts:
     class_names: Sequence[str] | None = None
     suggested_labels: Ints | None = None  # (samples,) the strongest rival where flagged, else the label; -1: none
     suggestion_confidence: Floats | None = None
-    about: dict[str, Any] = field(default_factory=dict)  # score, cutoff and notes, for the summary
+    probabilities: Floats | None = None  # (samples,) P(mislabeled); nan: unjudged
+    alternatives: Ints | None = None  # (samples, up to 3) other classes, most likely first; -1: none
+    alternative_shares: Floats | None = None  # (samples, up to 3) their probabilities
+    about: dict[str, Any] = field(default_factory=dict)  # score, cutoff, estimate and notes, for the summary
 
     def __len__(self) -> int:
         return len(self.codes)

@@ -14,17 +14,28 @@ def summarise(verdicts: "Verdicts") -> dict[str, Any]:
     """Counts, cutoffs, a row a class, the strongest confusions: plain data, ready for JSON."""
     num_flagged, num_kept = int(verdicts.is_flagged.sum()), int(verdicts.is_kept.sum())
     judged = num_flagged + num_kept
+    estimate = verdicts.about.get("estimate", {})
     return {
         "num_samples": len(verdicts),
         "num_flagged": num_flagged,
         "num_kept": num_kept,
         "num_unjudged": len(verdicts) - judged,
         "flagged_share": num_flagged / len(verdicts) if len(verdicts) else None,
-        "estimated_noise_rate": num_flagged / judged if judged else None,
+        "estimated_noise_rate": estimate.get("noise_rate"),
+        "estimated_mislabeled": _mislabeled(estimate, len(verdicts)),
         **verdicts.about,
         "classes": _classes(verdicts),
         "confusions": _confusions(verdicts),
     }
+
+
+def _mislabeled(estimate: dict[str, Any], num_samples: int) -> dict[str, int] | None:
+    """How many labels are wrong, with a 90 % interval; None where the runs cannot say."""
+    if "noise_rate" not in estimate:
+        return None
+    low, high = estimate["interval"]
+    shares = {"number": estimate["noise_rate"], "low": low, "high": high}
+    return {name: round(share * num_samples) for name, share in shares.items()}
 
 
 def _classes(verdicts: "Verdicts") -> list[dict[str, Any]]:
