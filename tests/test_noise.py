@@ -97,7 +97,7 @@ def test_labels_from_a_file(tmp_path):
             lambda path: noise.transition([0, 1], [[0.5, 0.4], [0, 1]], seed=0),
             "row 0 of the matrix does not sum to 1",
         ),
-        (lambda path: noise.uniform([0, 0], 0.5, 1, seed=0), "there are 1 classes"),
+        (lambda path: noise.uniform([0, 0], 0.5, 1, seed=0), "num_classes is 1, expected at least 2"),
         (lambda path: noise.pairs([0, 1], 0.5, {0: 5}, 2, seed=0), "contains class 5"),
         (lambda path: noise.pairs([0, 1], 0.5, {0: -1}, 2, seed=0), "contains class -1"),
         (lambda path: noise.transition([0, 1], [[1, 0]], seed=0), "expected a square matrix"),
