@@ -1,6 +1,6 @@
-"""The networks of the paper, by name: each is made from a number of outputs and the shape of the images.
+"""The networks of the paper by name, built from the number of outputs and the shape of the images.
 
-They take numbers (batch, channels, height, width); `images.Standardised` makes these of bytes.
+They expect floats (batch, channels, height, width); `images.Standardised` converts uint8 images.
 """
 
 from collections.abc import Mapping
@@ -20,20 +20,20 @@ from undermargin.models.wide_resnet import wide_resnet
 
 
 class MakeNetwork(Protocol):
-    """A row of NETWORKS; channels and side default to those of the images that the network is known for."""
+    """A row of NETWORKS; channels and side default to the data set that the network is usually trained on."""
 
     def __call__(self, num_outputs: int, *, channels: int = ..., side: int = ...) -> nn.Module:
-        """A network with fresh weights, for images of this side in pixels."""
+        """A newly initialized network for images with this side in pixels."""
 
 
 def small(num_outputs: int, *, channels: int = 1, side: int = 8, width: int = 32) -> nn.Module:  # noqa: ARG001
-    """For images of a few pixels, of any side."""
+    """A small convolutional network for images of any side."""
     return small_cnn(num_outputs, channels=channels, width=width)
 
 
 NETWORKS: Mapping[str, MakeNetwork] = MappingProxyType(
     {
-        # on a laptop: the first convolution halves the image
+        # for laptops: the first convolution halves the image
         "resnet8-half": partial(small_resnet, depth=8, is_halved=True),
         "resnet14-half": partial(small_resnet, depth=14, is_halved=True),
         "densenet22-half": partial(densenet, depth=22, is_halved=True),

@@ -1,7 +1,7 @@
-"""How a data set is trained on when nobody says otherwise: chosen from its kind and size.
+"""The default training plan, chosen from the kind and size of a data set.
 
-AUM works while the network has not yet learned the wrong labels by heart, so small data get small networks,
-dropout or augmentation, and few epochs.
+AUM works as long as the network has not memorized the wrong labels, so small data sets get small networks, dropout or
+augmentation, and few epochs.
 """
 
 import hashlib
@@ -28,31 +28,34 @@ from undermargin.training.features import Vectors, latent, standardised
 from undermargin.training.network import NetworkPlan, accelerator, build
 
 MakeModel = Callable[[int], nn.Module]
-FEATURE_EPOCHS = 5  # of a small network on pretrained features: so many numbers a sample are soon learned by heart
-TINY = 16  # pixels: images with shorter sides are too small for strides
+FEATURE_EPOCHS = 5  # limit for small networks on pretrained features, which memorize these large vectors quickly
+TINY = 16  # pixels: images with a shorter side are too small for strided convolutions
 
 
 def plan(samples: Samples, *, model: str | MakeModel | None = None, precision: str = "no") -> Plan:
-    """The plan for these samples. `model` is a row of MODELS, a pretrained one by its prefix, or makes a network
-    from a number of outputs."""
+    """The training plan for these samples.
+
+    `model` is the name of a row of MODELS or of a pretrained model, or a function from the number of outputs to a
+    network.
+    """
     models = MODELS[samples.kind]
     name = DEFAULTS[samples.kind] if model is None or callable(model) else model
     chosen = models[name](samples) if name in models else _pretrained(samples, name, precision)
     if callable(model) and isinstance(chosen, NetworkPlan):
-        # the user's own network in our loop; images come to it as numbers around 0, channels first
+        # a network of the user's own; it gets images as floats around 0, channels first
         make = partial(_normalised, model) if samples.kind == "images" else model
         chosen = replace(chosen, model=_described(model), make_model=make)
     return replace(chosen, precision=precision) if isinstance(chosen, NetworkPlan) else chosen
 
 
 def _described(make_model: MakeModel) -> str:
-    """The user's own network, told from others by its layers."""
+    """A name for the user's own network that includes a hash of its layers."""
     layers = repr(build(make_model, 2, seed=0))
     return f"the user's own ({hashlib.sha256(layers.encode()).hexdigest()[:8]})"
 
 
 def check_model(model: str | MakeModel | None) -> int | None:
-    """Raise for a name that is nobody's, before any data are loaded; the side of images that a pretrained one likes."""
+    """Raise `ModelError` for an unknown model before data are loaded; returns the image size of a pretrained model."""
     if not isinstance(model, str) or any(model in models for models in MODELS.values()):
         return None
     from undermargin.models import pretrained
@@ -61,15 +64,15 @@ def check_model(model: str | MakeModel | None) -> int | None:
         pretrained.check(model)
     except ModelError as error:
         own = ", ".join(dict.fromkeys(name for models in MODELS.values() for name in models))
-        raise ModelError(f"{error}; and our own: {own}") from None
+        raise ModelError(f"{error}; built-in models: {own}") from None
     return pretrained.image_size(model) if pretrained.takes_images(model) else None
 
 
 def _pretrained(samples: Samples, name: str, precision: str) -> NetworkPlan:
-    """A small network on what a pretrained one makes of the samples; or the pretrained one itself, if it is tuned."""
+    """A small network on the features of a pretrained one, or the pretrained network itself if it is fine-tuned."""
     own = ", ".join(MODELS[samples.kind])
     if samples.kind not in ("images", "text"):
-        raise InputError(f"there is no model {name!r} for {samples.kind}; choose from {own}")
+        raise InputError(f"unknown model {name!r} for {samples.kind}; choose from {own}")
     from undermargin.models import pretrained
 
     try:
@@ -91,15 +94,15 @@ def _normalised(make_model: MakeModel, num_outputs: int, *, from_black: bool = F
 def _images(samples: Samples, *, blocks: int) -> NetworkPlan:
     _, height, width, channels = samples.inputs.shape
     side = min(height, width)
-    # digits and letters are grey and must not be mirrored; photos have colours
+    # grayscale images are mostly digits and letters, which must not be mirrored; color images are photos
     augment = Augmentation(pixels=max(1, side // 8), flips=channels == 3)
     if side < TINY and blocks == 1:
         make: MakeModel = partial(_normalised, partial(small_cnn, channels=channels), from_black=True)
         name = "a small convolutional network"
         budget = Budget(_between(90_000 / len(samples), 10, 60), 32, weight_decay=1e-3)
     else:
-        # about 16 pixels a side are left by the first convolution: several times as fast on a CPU, and the ranking is
-        # as good as with the paper's network, which keeps 32
+        # the first convolution reduces the image to about 16 pixels: several times as fast on a CPU, with a ranking as
+        # good as that of the paper's network, which keeps 32
         stem_stride = min(max(round(side / 16), 1), 4)
         make = partial(ResNet, channels=channels, blocks=blocks, stem_stride=stem_stride)
         name = f"ResNet-{6 * blocks + 2}"
@@ -125,7 +128,7 @@ def _linear(samples: Samples) -> NetworkPlan:
 def _table(samples: Samples) -> NetworkPlan:
     columns: Columns = samples.inputs
     missing = np.isnan(columns.numbers)
-    shown = missing.any(0)  # that a number is missing may say something itself
+    shown = missing.any(0)  # a missing value can be informative
     numbers = standardised(columns.numbers)
     numbers[missing] = 0
     inputs = (

@@ -1,4 +1,4 @@
-"""Pretrained networks by name: frozen features of images and texts, or a text network to be tuned."""
+"""Pretrained models by name: frozen features of images and texts, or a text network to fine-tune."""
 
 from undermargin.models.pretrained.frozen import features
 from undermargin.models.pretrained.names import check, image_size, is_tuned, names, takes_images

@@ -1,4 +1,4 @@
-"""Which pretrained models there are, and whether one can be had, before any time is spent."""
+"""Names of pretrained models, and early checks that a model is available."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -12,17 +12,17 @@ from undermargin.sources.samples import Kind
 
 
 class Images(NamedTuple):
-    """How a family's networks for images are prepared, which is quick and finds what is missing, and loaded."""
+    """A family of image models. `prepare` is quick and raises if something is missing; `load` reads the weights."""
 
     prepare: Callable[[str], Scaling]
-    load: Callable[[str], nn.Module]  # float (batch, 3, size, size) -> (batch, numbers)
+    load: Callable[[str], nn.Module]  # float (batch, 3, size, size) -> (batch, features)
 
 
 class Text(NamedTuple):
-    """The same for text, which is prepared by a tokenizer."""
+    """A family of text models; `prepare` returns the tokenizer."""
 
     prepare: Callable[[str], Any]
-    load: Callable[[str], nn.Module]  # tokens and their mask (batch, tokens) -> (batch, numbers)
+    load: Callable[[str], nn.Module]  # tokens and mask (batch, tokens) -> (batch, features)
 
 
 IMAGES = {
@@ -40,7 +40,7 @@ FAMILIES: dict[Kind, dict[str, Images] | dict[str, Text]] = {"images": IMAGES, "
 
 
 def names(kind: Kind | None = None) -> list[str]:
-    """What a model may be called; behind a colon comes the library's own name, a hub's name or a folder.
+    """The valid names; NAME stands for a name in that library, on the hub, or a folder.
 
     >>> names("text")
     ['minilm', 'hf:NAME', 'hf-tune:NAME']
@@ -50,38 +50,38 @@ def names(kind: Kind | None = None) -> list[str]:
 
 
 def is_tuned(name: str) -> bool:
-    """Whether the whole network is trained on the data, and not a small one on its features."""
+    """Whether the whole network is fine-tuned, instead of a small network on its features."""
     return name.startswith("hf-tune:")
 
 
 def check(name: str, kind: Kind | None = None) -> None:
-    """Raise unless there is a model of this name, its library works, and it takes data of this kind."""
+    """Raise `ModelError` unless the name exists, its library works, and the model accepts data of this kind."""
     family, own_name = split(name)
     kinds = [known for known, families in FAMILIES.items() if family in families]
     if not kinds or not own_name:
-        raise ModelError(f"there is no model {name!r}; there are {', '.join(names())}")
+        raise ModelError(f"unknown model {name!r}; choose from {', '.join(names())}")
     if kind is not None and kind not in kinds:
         others = ", ".join(names(kind)) or "none"
-        raise ModelError(f"{name} is a model of {' and '.join(kinds)}; those for {kind}: {others}")
+        raise ModelError(f"{name} is a model for {' and '.join(kinds)}; models for {kind}: {others}")
     failures = [failure for known in ([kind] if kind else kinds) if (failure := _failure(name, known))]
     if len(failures) == (1 if kind else len(kinds)):
         raise failures[0]
 
 
 def takes_images(name: str) -> bool:
-    """Whether it is a model of images that can be had."""
+    """Whether this is an image model that is available."""
     return split(name)[0] in IMAGES and _failure(name, "images") is None
 
 
 def image_size(name: str) -> int:
-    """The side, in pixels, of the images this model was trained on: smaller ones are scaled up and tell it less."""
+    """The side in pixels of the images that this model was trained on; smaller images are scaled up, with some loss."""
     check(name, "images")
     family, own_name = split(name)
     return IMAGES[family].prepare(own_name).size
 
 
 def split(name: str) -> tuple[str, str]:
-    """The family's key, and the name its functions take.
+    """The key of the family, and the name to pass to its functions.
 
     >>> split("timm:resnet18.a1_in1k"), split("minilm")
     (('timm:', 'resnet18.a1_in1k'), ('minilm', 'minilm'))
