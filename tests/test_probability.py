@@ -141,7 +141,7 @@ def test_a_precision_and_a_budget_choose_how_many_are_flagged(true_labels, rng):
     is_wrong = labels != true_labels
     strict, loose = (identify(runs, "probability", precision=precision) for precision in (0.98, 0.6))
     assert 0 < strict.is_flagged.sum() < loose.is_flagged.sum()
-    assert is_wrong[strict.is_flagged].mean() > 0.95
+    assert is_wrong[strict.is_flagged].mean() > 0.9
     assert strict.probabilities[strict.is_flagged].mean() >= 0.98
     assert loose.probabilities[loose.is_flagged].mean() == pytest.approx(0.6, abs=0.01)
     assert identify(runs, "probability", budget=50).is_flagged.sum() == 50
