@@ -28,7 +28,7 @@ from undermargin.training.features import Vectors, latent, standardised
 from undermargin.training.network import NetworkPlan, accelerator, build
 
 MakeModel = Callable[[int], nn.Module]
-FEATURE_EPOCHS = 5  # limit for small networks on pretrained features, which memorize these large vectors quickly
+FEATURE_EPOCHS = 8  # limit for small networks on pretrained features, which memorize these large vectors quickly
 TINY = 16  # pixels: images with a shorter side are too small for strided convolutions
 
 
@@ -159,7 +159,7 @@ def _vectors(vectors: Vectors, name: str) -> NetworkPlan:
 
 def _budget(num_samples: int) -> Budget:
     batch_size = 64 if num_samples <= 50_000 else 256
-    return Budget(_between(100_000 / num_samples, 5, 20), batch_size, optimizer="adamw", learning_rate=3e-3)
+    return Budget(_between(100_000 / num_samples, 5, 40), batch_size, optimizer="adamw", learning_rate=3e-3)
 
 
 def _between(value: float, low: int, high: int) -> int:
