@@ -42,7 +42,7 @@ def _classes(verdicts: "Verdicts") -> list[dict[str, Any]]:
     """A row a class: how many samples, how many flagged."""
     if verdicts.labels is None:
         return []
-    size = _num_classes(verdicts)
+    size = len(verdicts.classes)
     counts = np.bincount(verdicts.labels, minlength=size)
     flagged = np.bincount(verdicts.labels[verdicts.is_flagged], minlength=size)
     return [
@@ -61,7 +61,7 @@ def _confusions(verdicts: "Verdicts") -> list[dict[str, Any]]:
     if verdicts.labels is None or verdicts.suggested_labels is None:
         return []
     counted = verdicts.is_flagged & (verdicts.suggested_labels >= 0) & (verdicts.suggested_labels != verdicts.labels)
-    size = _num_classes(verdicts)
+    size = len(verdicts.classes)
     pairs, counts = np.unique(verdicts.labels[counted] * size + verdicts.suggested_labels[counted], return_counts=True)
     strongest = np.argsort(-counts, kind="stable")[:MAX_CONFUSIONS]
     return [
@@ -72,11 +72,3 @@ def _confusions(verdicts: "Verdicts") -> list[dict[str, Any]]:
         }
         for k in strongest
     ]
-
-
-def _num_classes(verdicts: "Verdicts") -> int:
-    """As many as have names; without names, as many as occur as a label or as a suggestion."""
-    if verdicts.class_names is not None:
-        return len(verdicts.class_names)
-    highest = [values.max() for values in (verdicts.labels, verdicts.suggested_labels) if values is not None]
-    return int(max(highest)) + 1
