@@ -10,16 +10,16 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
-from undermargin.errors import FolderError, InputError
-from undermargin.scans.folder import Folder
-from undermargin.scans.trust import Decided, relabeled
+from undermargin.verdicts import metrics
 from undermargin.sources.joined import join
 from undermargin.sources.samples import Reading, Samples
 from undermargin.sources.source import load
+from undermargin.errors import FolderError, InputError
+from undermargin.scans.folder import Folder
+from undermargin.training.retrain import retrain
 from undermargin.training.engine import Plan
 from undermargin.training.plan import MakeModel, plan
-from undermargin.training.retrain import retrain
-from undermargin.verdicts import metrics
+from undermargin.scans.trust import Decided, relabeled
 from undermargin.verdicts.record import Verdicts
 
 DROPS = (0.5, 0.75)  # of the epochs: where the learning rate falls, as in the paper's retraining

@@ -13,10 +13,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from undermargin.errors import FolderError
-from undermargin.scans.decisions import Decision, Decisions
-from undermargin.sources.originals import Originals
 from undermargin.storage import consent as roots
+from undermargin.sources.originals import Originals
+from undermargin.scans.decisions import Decision, Decisions
+from undermargin.errors import FolderError
 from undermargin.storage.files import replacing
 from undermargin.storage.json import to_json
 from undermargin.tracking.run import Run

@@ -13,28 +13,29 @@ from typing import Any
 
 import pyarrow as pa
 
-from undermargin.cutoffs import choose
-from undermargin.errors import InputError
-from undermargin.procedure import Fold, Procedure, folds, seeds
+from undermargin.tracking import ranks
+
+from undermargin.storage import consent as roots
+from undermargin.storage.csv import neutralise
 from undermargin.scans.clock import Clock
-from undermargin.scans.folder import Folder
-from undermargin.scans.settings import Options, asked, claim
-from undermargin.scans.trust import Decided, decisions_of, dropped_by, overruled, relabeled, trained_rows
+from undermargin.cutoffs import choose
 from undermargin.sources.samples import OnRead, Reading, Samples
 from undermargin.sources.source import load
 from undermargin.sources.views import IndexedDataset, RelabeledDataset
-from undermargin.storage import consent as roots
-from undermargin.storage.csv import neutralise
+from undermargin.errors import InputError
 from undermargin.storage.files import replacing
-from undermargin.tracking import ranks
+from undermargin.scans.folder import Folder
+from undermargin.procedure import Fold, Procedure, folds, seeds
+from undermargin.verdicts.identify import identify
 from undermargin.tracking.run import Run
+from undermargin.scans.settings import Options, asked, claim
 from undermargin.tracking.tracker import Tracker
 from undermargin.training.engine import Plan, Rows
 from undermargin.training.fold import OnEpoch, Progress, Task, seconds_per_epoch, train_fold
 from undermargin.training.network import NetworkPlan, accelerator
 from undermargin.training.plan import MakeModel, check_model, plan
 from undermargin.training.side_by_side import train_side_by_side
-from undermargin.verdicts.identify import identify
+from undermargin.scans.trust import Decided, decisions_of, dropped_by, overruled, relabeled, trained_rows
 from undermargin.verdicts.record import Verdicts
 
 __all__ = ["Job", "Outlook", "Progress", "scan"]

@@ -10,12 +10,12 @@ import sklearn
 import torch
 
 import undermargin
-from undermargin.errors import FolderError
-from undermargin.procedure import Procedure
-from undermargin.scans.folder import Folder
-from undermargin.sources.samples import Samples
-from undermargin.storage.json import to_json
 from undermargin.tracking import ranks
+from undermargin.sources.samples import Samples
+from undermargin.errors import FolderError
+from undermargin.scans.folder import Folder
+from undermargin.procedure import Procedure
+from undermargin.storage.json import to_json
 from undermargin.training.engine import Budget
 from undermargin.training.plan import MakeModel
 

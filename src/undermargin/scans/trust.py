@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from undermargin.errors import FolderError
-from undermargin.scans.decisions import Decision
-from undermargin.scans.folder import Folder
 from undermargin.sources.samples import Samples
+from undermargin.scans.decisions import Decision
+from undermargin.errors import FolderError
+from undermargin.scans.folder import Folder
 from undermargin.verdicts.record import FLAGGED, KEPT, Verdicts
 
 Decided = Mapping[int, Decision]

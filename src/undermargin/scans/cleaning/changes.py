@@ -8,8 +8,8 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from undermargin.errors import InputError
 from undermargin.scans.decisions import Decision
+from undermargin.errors import InputError
 from undermargin.verdicts.record import Verdicts
 
 Ints = npt.NDArray[np.int64]
