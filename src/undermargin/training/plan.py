@@ -19,6 +19,7 @@ from undermargin.models.images import Normalised
 from undermargin.models.mlp import TableNet, head
 from undermargin.models.resnet import ResNet
 from undermargin.models.small import small_cnn
+from undermargin.procedure import NUM_FOLDS
 from undermargin.sources.pixels import Pixels
 from undermargin.sources.samples import Columns, Samples
 from undermargin.training.augmentation import Augmentation
@@ -29,6 +30,7 @@ from undermargin.training.network import NetworkPlan, accelerator, build
 
 MakeModel = Callable[[int], nn.Module]
 FEATURE_EPOCHS = 8  # limit for small networks on pretrained features, which memorize these large vectors quickly
+SMALL, SMALL_FOLDS = 1500, 5  # samples; folds of fewer
 TINY = 16  # pixels: images with a shorter side are too small for strided convolutions
 
 
@@ -160,6 +162,11 @@ def _vectors(vectors: Vectors, name: str) -> NetworkPlan:
 def _budget(num_samples: int) -> Budget:
     batch_size = 64 if num_samples <= 50_000 else 256
     return Budget(_between(100_000 / num_samples, 5, 40), batch_size, optimizer="adamw", learning_rate=3e-3)
+
+
+def num_folds(samples: Samples) -> int:
+    """How many folds to train: two, or five of small data that train in a second, where two would hold out too few."""
+    return SMALL_FOLDS if samples.kind != "images" and len(samples) < SMALL else NUM_FOLDS
 
 
 def _between(value: float, low: int, high: int) -> int:
