@@ -2,6 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 RELEASE := .venv-release
+export NO_MKDOCS_2_WARNING := 1
 
 .PHONY: demo test test-all check format bench docs site release-check clean
 
@@ -21,6 +22,7 @@ check: .venv/check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python docs/generate.py --check
+	$(BIN)/python -m mkdocs build --strict --quiet
 
 format: .venv/check
 	$(BIN)/ruff format
@@ -33,7 +35,7 @@ bench: .venv/bench
 docs: .venv/docs
 	$(BIN)/python docs/generate.py
 
-# build the documentation site in site/; a broken link, anchor or reference is an error
+# build the documentation in site/; a broken link, anchor or reference is an error
 site: .venv/site docs
 	$(BIN)/python -m mkdocs build --strict
 
@@ -60,3 +62,4 @@ clean:
 	touch $@
 
 .venv/bench .venv/check: .venv/test
+.venv/check: .venv/site
