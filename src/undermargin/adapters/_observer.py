@@ -6,7 +6,8 @@ from typing import Any
 from undermargin import Tracker
 from undermargin.errors import InputError
 
-Where = int | str | Callable[[Any], Any] | None  # a position, a key, a function of the batch; None: as the views have it
+# where something is in a batch: a position, a key, a function of the batch; None: as the views of data sets have it
+Where = int | str | Callable[[Any], Any] | None
 
 _WRAP = "Wrap the data set: IndexedDataset(dataset) adds the indices; or say where they are with indices="
 

@@ -1,8 +1,10 @@
-"""Lightning: a callback that shows every training step to a tracker. A leaf: nothing in undermargin imports it.
+"""Lightning: a callback that shows every training step to a tracker.
 
     callback = TrackerCallback(Tracker(len(dataset)))
     Trainer(callbacks=[callback], ...).fit(module, DataLoader(IndexedDataset(dataset), shuffle=True))
     run = callback.tracker.run(fold)
+
+A leaf: nothing in undermargin imports it.
 """
 
 import sys
