@@ -116,7 +116,7 @@ ERRORS = {
     "returned no logits.*submodule=": ("loss", {}),
     "no submodule 'head'; it has body, net": ("loss", {"submodule": "head"}),
     "returned None in all 6 steps": ("nothing", {}),
-    "no labels at 'y'; it is a list with 3 entries": ("logits", {"labels": "y"}),
+    "no labels at 'y' of a list with 3 entries": ("logits", {"labels": "y"}),
     "no indices at 5": ("logits", {"indices": 5}),
 }
 

@@ -66,7 +66,7 @@ def labels_of(batch: Any, where: Where) -> Any:
     """The labels of a batch; by default its second entry, or its entry "label" or "labels"."""
     if where is None:
         where = ("label" if "label" in batch else "labels") if isinstance(batch, Mapping) else 1
-    return _entry(batch, where, "labels", "Say where they are with labels=")
+    return entry(batch, where, "labels", "Say where they are with labels=")
 
 
 def indices_of(batch: Any, where: Where) -> Any:
@@ -75,10 +75,11 @@ def indices_of(batch: Any, where: Where) -> Any:
         if not isinstance(batch, Mapping) and len(batch) < 3:
             raise InputError(f"the batch has {len(batch)} entries, so none of them holds indices. {_WRAP}")
         where = "index" if isinstance(batch, Mapping) else -1
-    return _entry(batch, where, "indices", _WRAP)
+    return entry(batch, where, "indices", _WRAP)
 
 
-def _entry(batch: Any, where: int | str | Callable[[Any], Any], name: str, advice: str) -> Any:
+def entry(batch: Any, where: int | str | Callable[[Any], Any], name: str, advice: str) -> Any:
+    """What is at a place of a batch or an output; `name` and `advice` are for the error where nothing is there."""
     if callable(where):
         return where(batch)
     try:
@@ -86,4 +87,4 @@ def _entry(batch: Any, where: int | str | Callable[[Any], Any], name: str, advic
     except (KeyError, IndexError, TypeError):
         have = f"entries {', '.join(map(str, batch))}" if isinstance(batch, Mapping) else f"{len(batch)} entries"
         kind = type(batch).__name__
-        raise InputError(f"the batch has no {name} at {where!r}; it is a {kind} with {have}. {advice}") from None
+        raise InputError(f"there are no {name} at {where!r} of a {kind} with {have}. {advice}") from None
