@@ -1,12 +1,11 @@
-"""A Lightning module that writes down what it saw, and a loader that resumes in the middle of an epoch."""
+"""A Lightning module that writes down what it saw, an outage, and a short training."""
 
 import torch
 from lightning.pytorch import Callback, LightningModule, Trainer
 from torch.nn import functional as F
-from torch.utils.data import DataLoader, DistributedSampler
 
 from tests.adapters.torch_support import NUM_CLASSES, Blobs, Stream
-from undermargin import IndexedDataset, Tracker
+from undermargin import Tracker
 from undermargin.adapters.lightning import TrackerCallback
 
 
@@ -38,25 +37,6 @@ class Classifier(LightningModule):
         return torch.optim.SGD(self.parameters(), lr=0.1, momentum=0.9)
 
 
-class Resumable(DataLoader):
-    """A loader that Lightning can resume in the middle of an epoch: it tells how many batches it gave."""
-
-    given, skipped = 0, 0
-
-    def __iter__(self):
-        skipped, self.skipped = self.skipped, 0
-        for number, batch in enumerate(super().__iter__()):
-            self.given = number + 1
-            if number >= skipped:
-                yield batch
-
-    def state_dict(self):
-        return {"given": self.given % len(self)}
-
-    def load_state_dict(self, state):
-        self.skipped = state["given"]
-
-
 class Outage(Callback):
     """Ends a training the hard way, before a batch of an epoch."""
 
@@ -66,13 +46,6 @@ class Outage(Callback):
     def on_train_batch_start(self, trainer, pl_module, batch, batch_idx):
         if (trainer.current_epoch, batch_idx) == self.when:
             raise InterruptedError
-
-
-def loader(batch_size, *, rank=0, ranks=1, as_mapping=False):
-    """Shuffled by the epoch's number alone, so that a resumed training sees the same batches."""
-    data = IndexedDataset(Blobs(as_mapping=as_mapping))
-    sampler = DistributedSampler(data, num_replicas=ranks, rank=rank, shuffle=True, seed=3)
-    return Resumable(data, batch_size, sampler=sampler)
 
 
 def fit(tmp_path, batches, *callbacks, module=None, validation=None, checkpoint=None, **options):

@@ -9,7 +9,8 @@ import torch
 import torch.distributed as dist
 from lightning.pytorch.callbacks import ModelCheckpoint
 
-from tests.adapters.lightning_parts import Outage, callback, fit, loader
+from tests.adapters.lightning_parts import Outage, callback, fit
+from tests.adapters.torch_support import loader
 
 OPTIONS = {"strategy": "ddp", "devices": 2, "accumulate_grad_batches": 2, "use_distributed_sampler": False}
 

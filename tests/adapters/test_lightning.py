@@ -9,7 +9,7 @@ import torch
 from lightning.pytorch.callbacks import ModelCheckpoint
 from torch.utils.data import DataLoader
 
-from tests.adapters.lightning_parts import Classifier, Outage, callback, fit, loader
+from tests.adapters.lightning_parts import Classifier, Outage, callback, fit
 from tests.adapters.torch_support import (
     BATCH,
     NUM_SAMPLES,
@@ -18,6 +18,7 @@ from tests.adapters.torch_support import (
     assert_page_shows,
     aum,
     error_without,
+    loader,
     needs_scan,
     run_example,
     torchrun,

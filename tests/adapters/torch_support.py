@@ -12,9 +12,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from torch.utils.data import Dataset
+from torch.utils.data import DataLoader, Dataset, DistributedSampler
 
 import undermargin
+from undermargin import IndexedDataset
 
 ROOT = Path(__file__).parent.parent.parent
 NUM_SAMPLES, NUM_CLASSES, BATCH = 51, 3, 10  # odd, and the last batch is short: it holds one sample
@@ -42,6 +43,32 @@ class Blobs(Dataset):
     def indices_of(self, x):
         """Which samples these are, by what they look like: no index of the framework or of ours is trusted."""
         return (x[:, None] == self.x).all(2).nonzero()[:, 1]
+
+
+class Resumable(DataLoader):
+    """A loader that resumes in the middle of an epoch: it tells how many batches it gave, and skips them."""
+
+    given, skipped = 0, 0
+
+    def __iter__(self):
+        skipped, self.skipped = self.skipped, 0
+        for number, batch in enumerate(super().__iter__()):
+            self.given = number + 1
+            if number >= skipped:
+                yield batch
+
+    def state_dict(self):
+        return {"given": self.given % len(self)}
+
+    def load_state_dict(self, state):
+        self.skipped = state["given"]
+
+
+def loader(batch_size, *, rank=0, ranks=1, as_mapping=False):
+    """Shuffled by the epoch's number alone, so that a resumed training sees the same batches."""
+    data = IndexedDataset(Blobs(as_mapping=as_mapping))
+    sampler = DistributedSampler(data, num_replicas=ranks, rank=rank, shuffle=True, seed=3)
+    return Resumable(data, batch_size, sampler=sampler)
 
 
 class Stream:
