@@ -5,6 +5,7 @@ import torch
 from accelerate import Accelerator
 from accelerate.utils import set_seed
 from sklearn.datasets import load_digits
+from torch import nn
 from torch.nn.functional import cross_entropy
 from torch.utils.data import DataLoader, TensorDataset
 
@@ -14,14 +15,21 @@ images, true_labels = load_digits(return_X_y=True)
 rng = np.random.default_rng(0)
 is_flipped = rng.random(len(true_labels)) < 0.1
 labels = np.where(is_flipped, (true_labels + rng.integers(1, 10, len(true_labels))) % 10, true_labels)
-dataset = TensorDataset(torch.tensor(images / 16, dtype=torch.float32), torch.tensor(labels))
+pixels = torch.tensor(images / 16, dtype=torch.float32).reshape(-1, 1, 8, 8)
+dataset = TensorDataset(pixels, torch.tensor(labels))
 accelerator = Accelerator()
 
 
-def train(fold, epochs=20):
+def make_model(num_outputs):
+    body = nn.Sequential(nn.Conv2d(1, 32, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2))
+    head = nn.Sequential(nn.Conv2d(32, 128, 3, padding=1), nn.ReLU(), nn.Flatten(), nn.Linear(2048, num_outputs))
+    return nn.Sequential(body, head)
+
+
+def train(fold, epochs=12):
     set_seed(fold.number)
-    model = torch.nn.Sequential(torch.nn.Linear(64, 256), torch.nn.ReLU(), torch.nn.Linear(256, fold.num_outputs))
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    model = make_model(fold.num_outputs)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
     # threshold samples get the extra label, and every sample its index
     loader = DataLoader(IndexedDataset(RelabeledDataset(dataset, fold.labels)), batch_size=64, shuffle=True)
     model, optimizer, loader = accelerator.prepare(model, optimizer, loader)

@@ -4,6 +4,7 @@ import numpy as np
 import torch
 from ignite.engine import create_supervised_trainer
 from sklearn.datasets import load_digits
+from torch import nn
 from torch.nn.functional import cross_entropy
 from torch.utils.data import DataLoader, TensorDataset
 
@@ -14,15 +15,22 @@ images, true_labels = load_digits(return_X_y=True)
 rng = np.random.default_rng(0)
 is_flipped = rng.random(len(true_labels)) < 0.1
 labels = np.where(is_flipped, (true_labels + rng.integers(1, 10, len(true_labels))) % 10, true_labels)
-dataset = TensorDataset(torch.tensor(images / 16, dtype=torch.float32), torch.tensor(labels))
+pixels = torch.tensor(images / 16, dtype=torch.float32).reshape(-1, 1, 8, 8)
+dataset = TensorDataset(pixels, torch.tensor(labels))
+
+
+def make_model(num_outputs):
+    body = nn.Sequential(nn.Conv2d(1, 32, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2))
+    head = nn.Sequential(nn.Conv2d(32, 128, 3, padding=1), nn.ReLU(), nn.Flatten(), nn.Linear(2048, num_outputs))
+    return nn.Sequential(body, head)
 
 
 def train(fold):
     torch.manual_seed(fold.number)
-    model = torch.nn.Sequential(torch.nn.Linear(64, 256), torch.nn.ReLU(), torch.nn.Linear(256, fold.num_outputs))
+    model = make_model(fold.num_outputs)
     trainer = create_supervised_trainer(
         model,
-        torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9),
+        torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9),
         cross_entropy,
         prepare_batch=lambda batch, device, non_blocking: batch[:2],  # noqa: ARG005 - without the index
         output_transform=lambda x, y, y_pred, loss: {"loss": loss.item(), "logits": y_pred},  # noqa: ARG005
@@ -31,7 +39,7 @@ def train(fold):
     observe(trainer, tracker)
     # threshold samples get the extra label, and every sample its index
     loader = DataLoader(IndexedDataset(RelabeledDataset(dataset, fold.labels)), batch_size=64, shuffle=True)
-    trainer.run(loader, max_epochs=20)
+    trainer.run(loader, max_epochs=12)
     return tracker.run(fold, class_names=list("0123456789"))
 
 

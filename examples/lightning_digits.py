@@ -4,6 +4,7 @@ import lightning
 import numpy as np
 import torch
 from sklearn.datasets import load_digits
+from torch import nn
 from torch.nn.functional import cross_entropy
 from torch.utils.data import DataLoader, TensorDataset
 
@@ -14,7 +15,8 @@ images, true_labels = load_digits(return_X_y=True)
 rng = np.random.default_rng(0)
 is_flipped = rng.random(len(true_labels)) < 0.1
 labels = np.where(is_flipped, (true_labels + rng.integers(1, 10, len(true_labels))) % 10, true_labels)
-dataset = TensorDataset(torch.tensor(images / 16, dtype=torch.float32), torch.tensor(labels))
+pixels = torch.tensor(images / 16, dtype=torch.float32).reshape(-1, 1, 8, 8)
+dataset = TensorDataset(pixels, torch.tensor(labels))
 
 
 class Classifier(lightning.LightningModule):
@@ -22,7 +24,9 @@ class Classifier(lightning.LightningModule):
 
     def __init__(self, num_outputs):
         super().__init__()
-        self.net = torch.nn.Sequential(torch.nn.Linear(64, 256), torch.nn.ReLU(), torch.nn.Linear(256, num_outputs))
+        body = nn.Sequential(nn.Conv2d(1, 32, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2))
+        head = nn.Sequential(nn.Conv2d(32, 128, 3, padding=1), nn.ReLU(), nn.Flatten(), nn.Linear(2048, num_outputs))
+        self.net = nn.Sequential(body, head)
 
     def training_step(self, batch):
         """The loss; hide_indices takes the index off the batch."""
@@ -31,7 +35,7 @@ class Classifier(lightning.LightningModule):
 
     def configure_optimizers(self):
         """Gradient descent."""
-        return torch.optim.SGD(self.parameters(), lr=0.1, momentum=0.9)
+        return torch.optim.SGD(self.parameters(), lr=0.05, momentum=0.9)
 
 
 def train(fold):
@@ -42,7 +46,7 @@ def train(fold):
     callback = TrackerCallback(tracker, submodule="net", hide_indices=True, name=f"fold{fold.number}")
     quiet = {"logger": False, "enable_progress_bar": False, "enable_model_summary": False}
     trainer = lightning.Trainer(
-        max_epochs=20, accelerator="cpu", callbacks=[callback], default_root_dir=f"lightning/fold{fold.number}", **quiet
+        max_epochs=12, accelerator="cpu", callbacks=[callback], default_root_dir=f"lightning/fold{fold.number}", **quiet
     )
     trainer.fit(Classifier(fold.num_outputs), loader)
     return tracker.run(fold, class_names=list("0123456789"))

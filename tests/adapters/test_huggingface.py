@@ -177,6 +177,11 @@ def test_what_cannot_be_observed_is_an_error_that_says_what_to_do(tmp_path):
     observe(trainer, Tracker(NUM_SAMPLES))
     with pytest.raises(InputError, match="tokens=TokenIndex"):
         trainer.train()
+    trainer = parts.text_trainer(tmp_path)
+    trainer.compute_loss = lambda model, inputs, return_outputs, **named: model(**inputs).loss
+    observe(trainer, Tracker(NUM_SAMPLES))
+    with pytest.raises(InputError, match="returned the loss alone"):
+        trainer.train()
     with pytest.raises(InputError, match="auto_find_batch_size"):
         observe(parts.text_trainer(tmp_path, auto_find_batch_size=True), Tracker(NUM_SAMPLES))
 

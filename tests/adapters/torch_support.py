@@ -116,7 +116,7 @@ def torchrun(tmp_path, worker, *words, ranks=2):
 
 
 def run_example(name, tmp_path, *, seconds=20):
-    """Run an example from its own file; it must be short and quick (CPU time: machines are busy), and leave a report."""
+    """Run an example from its own file; it must be short and quick (in CPU time) and leave a report."""
     file = ROOT / "examples" / f"{name}.py"
     assert len(file.read_text().splitlines()) < 60
     started = cpu_seconds()

@@ -78,9 +78,11 @@ class _Watching(_TrainerCallback):  # type: ignore[misc]
             if indices is None:
                 raise InputError(_no_index(self.index, inputs))
             labels = inputs.get(self.trainer.label_names[0])  # now: label smoothing takes them out
-            loss, outputs = compute_loss(model, inputs, True, *rest, **named)
-            self._update(_logits(outputs), labels, indices)
-            return (loss, outputs) if return_outputs else loss
+            result = compute_loss(model, inputs, True, *rest, **named)
+            if not isinstance(result, tuple):
+                raise InputError("compute_loss returned the loss alone; with return_outputs=True it must return outputs too")
+            self._update(_logits(result[1]), labels, indices)
+            return result if return_outputs else result[0]
 
         return observed
 
