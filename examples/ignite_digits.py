@@ -20,8 +20,8 @@ dataset = TensorDataset(pixels, torch.tensor(labels))
 
 
 def make_model(num_outputs):
-    body = nn.Sequential(nn.Conv2d(1, 32, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2))
-    head = nn.Sequential(nn.Conv2d(32, 128, 3, padding=1), nn.ReLU(), nn.Flatten(), nn.Linear(2048, num_outputs))
+    body = nn.Sequential(nn.Conv2d(1, 64, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2))
+    head = nn.Sequential(nn.Conv2d(64, 128, 3, padding=1), nn.ReLU(), nn.Flatten(), nn.Linear(2048, num_outputs))
     return nn.Sequential(body, head)
 
 
@@ -39,7 +39,7 @@ def train(fold):
     observe(trainer, tracker)
     # threshold samples get the extra label, and every sample its index
     loader = DataLoader(IndexedDataset(RelabeledDataset(dataset, fold.labels)), batch_size=64, shuffle=True)
-    trainer.run(loader, max_epochs=12)
+    trainer.run(loader, max_epochs=10)
     return tracker.run(fold, class_names=list("0123456789"))
 
 

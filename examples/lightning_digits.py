@@ -24,8 +24,8 @@ class Classifier(lightning.LightningModule):
 
     def __init__(self, num_outputs):
         super().__init__()
-        body = nn.Sequential(nn.Conv2d(1, 32, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2))
-        head = nn.Sequential(nn.Conv2d(32, 128, 3, padding=1), nn.ReLU(), nn.Flatten(), nn.Linear(2048, num_outputs))
+        body = nn.Sequential(nn.Conv2d(1, 64, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2))
+        head = nn.Sequential(nn.Conv2d(64, 128, 3, padding=1), nn.ReLU(), nn.Flatten(), nn.Linear(2048, num_outputs))
         self.net = nn.Sequential(body, head)
 
     def training_step(self, batch):
@@ -46,7 +46,7 @@ def train(fold):
     callback = TrackerCallback(tracker, submodule="net", hide_indices=True, name=f"fold{fold.number}")
     quiet = {"logger": False, "enable_progress_bar": False, "enable_model_summary": False}
     trainer = lightning.Trainer(
-        max_epochs=12, accelerator="cpu", callbacks=[callback], default_root_dir=f"lightning/fold{fold.number}", **quiet
+        max_epochs=10, accelerator="cpu", callbacks=[callback], default_root_dir=f"lightning/fold{fold.number}", **quiet
     )
     trainer.fit(Classifier(fold.num_outputs), loader)
     return tracker.run(fold, class_names=list("0123456789"))

@@ -18,12 +18,12 @@ dataset = TensorDataset(pixels, torch.tensor(labels))
 
 
 def make_model(num_outputs):
-    body = nn.Sequential(nn.Conv2d(1, 32, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2))
-    head = nn.Sequential(nn.Conv2d(32, 128, 3, padding=1), nn.ReLU(), nn.Flatten(), nn.Linear(2048, num_outputs))
+    body = nn.Sequential(nn.Conv2d(1, 64, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2))
+    head = nn.Sequential(nn.Conv2d(64, 128, 3, padding=1), nn.ReLU(), nn.Flatten(), nn.Linear(2048, num_outputs))
     return nn.Sequential(body, head)
 
 
-def train(fold, epochs=12):
+def train(fold, epochs=10):
     torch.manual_seed(fold.number)
     model = make_model(fold.num_outputs)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)

@@ -80,7 +80,9 @@ class _Watching(_TrainerCallback):  # type: ignore[misc]
             labels = inputs.get(self.trainer.label_names[0])  # now: label smoothing takes them out
             result = compute_loss(model, inputs, True, *rest, **named)
             if not isinstance(result, tuple):
-                raise InputError("compute_loss returned the loss alone; with return_outputs=True it must return outputs too")
+                raise InputError(
+                    "compute_loss returned the loss alone; with return_outputs=True it must return outputs too"
+                )
             self._update(_logits(result[1]), labels, indices)
             return result if return_outputs else result[0]
 

@@ -135,6 +135,7 @@ class TrackerCallback(*_bases()):  # type: ignore[misc]
                 f"training_step returned None in all {self._num_skipped} steps of the epoch, so there was nothing to "
                 f"observe. {_RETURN_LOGITS}"
             )
+        self._batch = None  # where the module cut the epoch short, its last batch has no end
         self._num_observed = self._num_skipped = 0
         self._observer.end_epoch()
 
@@ -173,6 +174,9 @@ def _without(batch: Any, where: Where) -> Any:
     if isinstance(batch, Mapping):
         key = "index" if where is None else where
         return {name: value for name, value in batch.items() if name != key}
+    position = -1 if where is None else where
+    if not isinstance(position, int):
+        return batch  # a key of a batch without keys: observing it raises the error
     entries = list(batch)
-    del entries[-1 if where is None else where]
+    del entries[position]
     return entries
