@@ -73,7 +73,7 @@ def test_losses_and_weights_are_bit_equal_with_and_without_observing(training, t
     assert all(torch.equal(ends[0][1][name], ends[1][1][name]) for name in ends[0][1])
 
 
-@pytest.mark.parametrize("step", [9, 12], ids=["mid-epoch", "last step of an epoch"])
+@pytest.mark.parametrize("step", [9, 12, 18], ids=["mid-epoch", "last step of an epoch", "finished"])
 def test_a_training_resumed_from_a_checkpoint_ends_with_the_scores_of_an_uninterrupted_one(step, tmp_path):
     whole, resumed = (Tracker(NUM_SAMPLES, suggest=3) for _ in range(2))
     trainer = parts.text_trainer(tmp_path, save_strategy="steps", save_steps=step)  # six steps an epoch
@@ -81,7 +81,7 @@ def test_a_training_resumed_from_a_checkpoint_ends_with_the_scores_of_an_uninter
     trainer.train()
     again = parts.text_trainer(tmp_path)
     observe(again, resumed)
-    again.train(resume_from_checkpoint=True)
+    again.train(resume_from_checkpoint=str(tmp_path / f"checkpoint-{step}") if step < 18 else True)
     assert_equal_scores(resumed.scores(), whole.scores())
     assert resumed.suggestions()[0].tolist() == whole.suggestions()[0].tolist()
     assert resumed.epoch == whole.epoch == 3
