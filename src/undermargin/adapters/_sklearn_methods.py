@@ -26,7 +26,7 @@ from undermargin.errors import InputError
 Logits = npt.NDArray[np.floating[Any]]
 Observe = Callable[[Logits], None]
 
-PASSES = 40  # over the samples, where they are trained on by partial_fit
+PASSES, MOST_PASSES, SHOWN = 40, 200, 100_000  # few samples are passed over more often, until so many were shown
 FLOOR = 0.01  # added to cross-validated probabilities: a forest's are often zero, which has no logarithm
 
 
@@ -60,10 +60,15 @@ def watch_passes(estimator: Any, training: Training, observe: Observe) -> None:
     if isinstance(getattr(estimator, "random_state", None), int):
         # a number would start every pass with the same order of samples, which `fit` does not
         estimator.set_params(random_state=np.random.RandomState(estimator.random_state))
-    for epoch in range(PASSES if training.epochs is None else training.epochs):
+    for epoch in range(_passes(len(training.labels)) if training.epochs is None else training.epochs):
         named = {"classes": np.arange(training.num_outputs)} if epoch == 0 else {}
         estimator.partial_fit(training.X, training.labels, **named, **training.weights_for(estimator))
         observe(_logits(estimator, training.X, training.num_outputs))
+
+
+def _passes(num_samples: int) -> int:
+    """How often to pass over the samples by default: 40 times, and up to 200 times where there are few."""
+    return max(PASSES, min(MOST_PASSES, SHOWN // num_samples))
 
 
 def watch_stages(estimator: Any, training: Training, observe: Observe) -> None:

@@ -41,8 +41,8 @@ class MislabelDetector(BaseEstimator):  # type: ignore[misc]
     "cross-validation" (any classifier): margins of models that did not train on the sample, which is not AUM.
     "auto" takes the first of these that the classifier allows, and `method_` says which.
 
-    `epochs` is the number of passes, stages or iterations (default: 40 passes; 15 stages, or 45 of CatBoost, and no
-    more than the estimator's own number; the solver's own number of iterations). `cv` is for cross-validation only.
+    `epochs` is the number of passes, stages or iterations (default: 40 passes, up to 200 over fewer than 2,500
+    samples; 15 stages, or 45 of CatBoost, but no more than the estimator has; all iterations of the solver). `cv` is for cross-validation only.
     `procedure` chooses the threshold samples (default: `Procedure.default`) and, without a `cutoff`, the cutoff.
 
     >>> from sklearn.datasets import load_iris
