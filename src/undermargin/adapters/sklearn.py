@@ -42,8 +42,9 @@ class MislabelDetector(BaseEstimator):  # type: ignore[misc]
     "auto" takes the first of these that the classifier allows, and `method_` says which.
 
     `epochs` is the number of passes, stages or iterations (default: 40 passes, up to 200 over fewer than 2,500
-    samples; 15 stages, or 45 of CatBoost, but no more than the estimator has; all iterations of the solver). `cv` is for cross-validation only.
-    `procedure` chooses the threshold samples (default: `Procedure.default`) and, without a `cutoff`, the cutoff.
+    samples; 15 stages, or 45 of CatBoost, but no more than the estimator has; all iterations of the solver). `cv` is
+    for cross-validation only. `procedure` chooses the threshold samples (default: `Procedure.default`) and, unless a
+    `cutoff` is given, the cutoff.
 
     >>> from sklearn.datasets import load_iris
     >>> from sklearn.linear_model import LogisticRegression
