@@ -106,8 +106,8 @@ class TrackerCallback(skorch.callbacks.Callback):  # type: ignore[misc, name-def
             return
         if not isinstance(batch, Pair):
             raise InputError(
-                "the batches do not say which samples they hold. Make the net with **undermargin.adapters.skorch.INDEXED "
-                "and without pin_memory; wrap a data set of your own in IndexedView"
+                "the batches do not say which samples they hold. Make the net with **undermargin.adapters.skorch."
+                "INDEXED and without pin_memory; wrap a data set of your own in IndexedView"
             )
         outputs = y_pred[0] if isinstance(y_pred, (tuple, list)) else y_pred
         is_logits = not isinstance(net.criterion_, torch.nn.NLLLoss) if self.from_logits is None else self.from_logits
