@@ -2,7 +2,8 @@
 
 Ours is `MislabelDetector(estimator)` with its defaults. Cleanlab gets out-of-fold probabilities of the estimator as its
 library makes it ("cleanlab") and, where ours trains for fewer passes or rounds, also of that length ("cleanlab_short").
-Every cell is one line of bench/estimators.jsonl; cells that are there are not run again.
+Every cell is one line of bench/estimators.jsonl; cells that are there are not run again. Seconds are those of the
+processor, on one thread, so that a busy machine does not count.
 
     UNDERMARGIN_DATA=path python -m bench.estimators [--seeds 0 1 2] [--data letter ...] [--estimators xgboost ...]
     python -m bench.estimators --table     # what is stored, as a Markdown table
@@ -131,9 +132,9 @@ def cell(data: str, noise: str, name: str, seed: int) -> Cell:
 
 def ours(estimator: Any, x: Any, labels: Any, is_flipped: Any, seed: int) -> Cell:
     """The detector with its defaults, and what the paper's cutoff would have flagged."""
-    started = time.perf_counter()
+    started = time.process_time()
     detector = MislabelDetector(estimator, random_state=seed).fit(x, labels)
-    seconds = time.perf_counter() - started
+    seconds = time.process_time() - started
     rank = np.empty(len(labels))
     rank[detector.verdicts_.order] = np.arange(len(labels), 0, -1)
     paper = identify(detector.runs_).is_flagged
@@ -147,12 +148,12 @@ def ours(estimator: Any, x: Any, labels: Any, is_flipped: Any, seed: int) -> Cel
 
 def theirs(estimator: Any, x: Any, labels: Any, is_flipped: Any, seed: int) -> Cell:
     """Cleanlab's flags and ranking from out-of-fold probabilities."""
-    started = time.perf_counter()
+    started = time.process_time()
     splits = StratifiedKFold(CV, shuffle=True, random_state=seed)
     probabilities = cross_val_predict(clone(estimator), x, labels, cv=splits, method="predict_proba")
     quality = get_label_quality_scores(labels, probabilities)
     flagged = find_label_issues(labels, probabilities, n_jobs=1)
-    return measured(-quality, flagged, is_flipped) | {"seconds": round(time.perf_counter() - started, 3)}
+    return measured(-quality, flagged, is_flipped) | {"seconds": round(time.process_time() - started, 3)}
 
 
 def measured(suspicion: Any, flagged: Any, is_flipped: Any) -> Cell:
