@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from undermargin import Run, Verdicts, identify
-from undermargin.storage.csv import neutralise, restore
+from undermargin.storage.csv import guard_table, unguard_column
 
 
 def cell(text):
-    return neutralise(pa.table({"x": [text]}))["x"][0].as_py()
+    return guard_table(pa.table({"x": [text]}))["x"][0].as_py()
 
 
 @pytest.mark.parametrize("text", ["=1+1", "+A1", "-A1", "@SUM(A1)", "\t=1", "\r=1", "-", '=cmd|"/c calc"!A1'])
@@ -26,12 +26,12 @@ def test_other_text_and_numbers_stay_as_they_are(text):
 
 def test_numbers_and_missing_values_are_not_touched():
     table = pa.table({"score": [-1.5, None], "id": ["=x", None]})
-    assert neutralise(table).to_pydict() == {"score": [-1.5, None], "id": ["'=x", None]}
+    assert guard_table(table).to_pydict() == {"score": [-1.5, None], "id": ["'=x", None]}
 
 
 @given(st.lists(st.text("'=+-@\t\r1.e a", max_size=6), min_size=1))
 def test_restoring_gives_back_every_text(texts):
-    assert restore(neutralise(pa.table({"x": pa.array(texts, pa.string())}))["x"]).to_pylist() == texts
+    assert unguard_column(guard_table(pa.table({"x": pa.array(texts, pa.string())}))["x"]).to_pylist() == texts
 
 
 def test_the_verdicts_csv_holds_no_formula_and_still_loads(tmp_path):
