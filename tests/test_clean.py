@@ -336,6 +336,33 @@ def test_a_list_of_indices_for_data_in_memory(tmp_path):
     ]
 
 
+def test_no_cell_of_a_list_of_indices_is_run_by_a_spreadsheet(tmp_path):
+    frame = pd.DataFrame({"id": [f"=cmd|{n}" for n in range(6)], "x": [1.5, 2.5] * 3, "label": ["@a", "b"] * 3})
+    folder = make_scan(frame, tmp_path / "scan", flagged=[1])
+    Cleaning.of(folder.path).write_indices(tmp_path / "kept.csv")
+    assert (tmp_path / "kept.csv").read_text().splitlines()[1] == "0,'=cmd|0,'@a"
+
+
+def test_unreadable_images_are_listed_by_their_own_names(tmp_path):
+    """Whatever a spreadsheet would make of them."""
+    for number in range(8):
+        file = tmp_path / "photos" / "=a+b"[number % 2 :: 2] / f"{number}.png"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (9, 9)).save(file)
+    (tmp_path / "photos" / "=+" / "broken.png").write_bytes(b"no image")
+    folder = make_scan(tmp_path / "photos", tmp_path / "scan", flagged=[1])
+    manifest = clean(folder, tmp_path / "out")
+    assert manifest["skipped"] == [{"id": "=+/broken.png", "reason": "not an image"}]
+
+
+def test_a_manifest_of_somebody_else_is_not_overwritten(rows, tmp_path):
+    (tmp_path / "out.csv.manifest.json").write_text('{"mine": 1}')
+    with pytest.raises(InputError, match="out.csv.manifest.json already exists"):
+        clean(rows, tmp_path / "out.csv")
+    assert (tmp_path / "out.csv.manifest.json").read_text() == '{"mine": 1}'
+    assert not (tmp_path / "out.csv").exists()
+
+
 def test_a_kill_leaves_nothing_half_made(photos, tmp_path):
     code = f"""
 import os, shutil, signal

@@ -205,8 +205,12 @@ def test_the_fingerprint_changes_with_data_and_labels_and_with_nothing_else():
     ("frame", "options", "message"),
     [
         ({"x": [1.0] * 8, "y": ["a"] * 8}, {}, "one class only"),
-        ({"x": [1.0] * 8, "z": [0, 1] * 4}, {}, "which column holds the labels.* Columns are x, z; pass --label NAME"),
-        ({"x": [1.0] * 8, "y": [0, 1] * 4}, {"label": "why"}, "no column is called 'why'; columns are x, y. Check --label"),
+        ({"x": [1.0] * 8, "z": [0, 1] * 4}, {}, "holds the labels.* Columns are x, z; pass --label NAME"),
+        (
+            {"x": [1.0] * 8, "y": [0, 1] * 4},
+            {"label": "why"},
+            "no column is called 'why'; columns are x, y. Check --label",
+        ),
         ({"x": [1.0] * 8, "y": [0, 1, None, 1] * 2}, {}, "2 of 8 samples have no label"),
         ({"x": [1.0] * 8, "y": list("abcdefgh")}, {}, "8 different values in 8 samples: they look like ids"),
         ({"x": [1.0] * 8, "y": [0.5, 1.5] * 4}, {}, "fractions"),

@@ -25,6 +25,7 @@ def write_dataset(answers: Answers, path: Path) -> None:
     labels = answers.verdicts.labels
     if labels is None:
         raise InputError("the verdicts have no labels; give labels to the runs")
+    answers.source.check(is_thorough=True)
     dataset = answers.source.dataset(rows, labels[rows], answers.class_names)
     table = answers.table(rows)
     for name in EXTRA:

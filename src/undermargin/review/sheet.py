@@ -68,7 +68,7 @@ def _decision(row: dict[str, str], place: str, index: int, verdicts: Verdicts) -
 def exchange(folder: Folder, source: Path | None, target: Path | None) -> dict[str, int]:
     """Take in a scan's decisions from one file, then write them to another, where these are named."""
     if target is not None and target.exists():
-        raise InputError(f"{target} is there already, and may hold work of yours; choose another name")
+        raise InputError(f"{target} already exists and may hold your work; choose another path")
     verdicts, decisions = folder.verdicts(), folder.decisions()
     ids = folder.originals(verdicts).ids
     found = {}

@@ -164,4 +164,4 @@ class Source(ABC):
 
     def rewrite(self, target: Path, edit: Edit, *, is_linked: bool = False) -> None:
         """Write the data without the samples that go and with the new labels; `is_linked`: link files, do not copy."""
-        raise InputError(f"data of this format ({self.noun}) cannot be rewritten; write a list of what stays: --indices")
+        raise InputError(f"{self.noun} cannot be rewritten; write a list of what stays with --indices")

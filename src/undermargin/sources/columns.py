@@ -51,8 +51,10 @@ def plain_types(table: pa.Table) -> pa.Table:
     """The table with views of texts and bytes as plain ones, which more of Arrow's functions take."""
     plain = {"string_view": pa.string(), "binary_view": pa.binary()}
     for position, column in enumerate(table.schema):
-        if (kind := plain.get(str(column.type))) is not None:
-            table = table.set_column(position, column.with_type(kind), table[position].cast(kind))
+        values = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+        if (kind := plain.get(str(values))) is not None:
+            texts = pa.array(table[position].to_pylist(), kind)  # Arrow cannot cast all of them itself
+            table = table.set_column(position, column.with_type(kind), texts)
     return table
 
 

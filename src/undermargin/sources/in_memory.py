@@ -94,9 +94,9 @@ def from_memory(source: Any, reading: Reading) -> Samples:
     if library == "pandas":
         table = _arrow(lambda: pa.Table.from_pandas(source, preserve_index=False), source)
         return from_table(table, reading, found, ids=_index_ids(source.index))
-    if library == "polars" and hasattr(source, "collect"):
-        source = source.collect()
-    if hasattr(source, "__arrow_c_stream__"):  # polars, DuckDB and others
+    if library == "polars" and hasattr(source, "lazy"):
+        return from_table(_arrow(lambda: source.lazy().collect().to_arrow(), source), reading, found)
+    if hasattr(source, "__arrow_c_stream__"):  # DuckDB and others
         return from_table(_arrow(lambda: pa.table(source), source), reading, found)
     if hasattr(source, "__len__") and hasattr(source, "__getitem__"):
         return _from_pairs(source, found)
@@ -116,7 +116,7 @@ def _arrow(convert: Any, source: Any) -> pa.Table:
 def _index_ids(index: Any) -> list[str] | None:
     """The index of a pandas frame as ids, if it was set on purpose: it is unique, and not 0, 1, 2, ..."""
     is_default = type(index).__name__ == "RangeIndex" and index.start == 0 and index.step == 1
-    if is_default or not index.is_unique or index.hasnans:
+    if is_default or not index.is_unique:
         return None
     return ["/".join(map(str, one)) if isinstance(one, tuple) else str(one) for one in index.tolist()]
 
