@@ -110,7 +110,7 @@ def test_report_and_export_of_a_scan(scan, tmp_path):
     assert len(data["gallery"]["samples"]) == 5
     words = ("export", str(out), "--to", "csv", "--out", str(tmp_path / "v.csv"), "--json")
     assert json.loads(undermargin(*words).stdout) == {"format": "csv", "path": str(tmp_path / "v.csv")}
-    assert "is there already" in undermargin(*words).stderr
+    assert "already exists" in undermargin(*words).stderr
 
 
 def test_a_cutoff_that_does_not_exist_is_an_error_that_lists_those_that_do(scan):

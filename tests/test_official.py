@@ -184,5 +184,5 @@ def test_images_are_brought_to_a_smaller_side_by_means_of_squares():
     one = OfficialSet(images, np.array([0]), ["cat"])
     assert one.samples(Reading(image_size=2)).inputs[0, :, :, 0].tolist() == [[4, 10], [0, 22]]  # 21.5 to the even one
     assert one.samples(Reading(image_size=4)).inputs.tolist() == images.tolist()
-    with pytest.raises(InputError, match="4 x 4 pixels cannot be brought to 3; name a side that divides them"):
+    with pytest.raises(InputError, match="4 x 4 pixels cannot be scaled to 3; choose a side that divides them"):
         one.samples(Reading(image_size=3))

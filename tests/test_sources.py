@@ -205,8 +205,12 @@ def test_the_fingerprint_changes_with_data_and_labels_and_with_nothing_else():
     ("frame", "options", "message"),
     [
         ({"x": [1.0] * 8, "y": ["a"] * 8}, {}, "one class only"),
-        ({"x": [1.0] * 8, "z": [0, 1] * 4}, {}, "which column is the label.* there are x, z"),
-        ({"x": [1.0] * 8, "y": [0, 1] * 4}, {"label": "why"}, "no column 'why'; there are x, y"),
+        ({"x": [1.0] * 8, "z": [0, 1] * 4}, {}, "holds the labels.* Columns are x, z; pass --label NAME"),
+        (
+            {"x": [1.0] * 8, "y": [0, 1] * 4},
+            {"label": "why"},
+            "no column is called 'why'; columns are x, y. Check --label",
+        ),
         ({"x": [1.0] * 8, "y": [0, 1, None, 1] * 2}, {}, "2 of 8 samples have no label"),
         ({"x": [1.0] * 8, "y": list("abcdefgh")}, {}, "8 different values in 8 samples: they look like ids"),
         ({"x": [1.0] * 8, "y": [0.5, 1.5] * 4}, {}, "fractions"),
@@ -231,7 +235,7 @@ def test_rows_that_cannot_be_scanned_are_refused(frame, options, message):
         ("a.parquet", b"PAR1", "cannot be read as Parquet"),
         ("a.npz", b"PK nonsense", r"damaged or cut off \(not a zip archive"),
         ("a.npy", b"nonsense", "needs its labels beside it"),
-        ("a.xlsx", b"", "is none of"),
+        ("a.docx", b"", "ends in none of"),
     ],
 )
 def test_damaged_and_unknown_files_are_refused(tmp_path, name, content, message):
@@ -351,10 +355,10 @@ def test_a_folder_of_several_splits_says_which_there_are_and_one_can_be_named(tm
     one = datasets.Dataset.from_dict({"text": ["some words here"] * 4, "label": ["a", "b"] * 2})
     both = datasets.DatasetDict({"train": one, "test": one})
     both.save_to_disk(tmp_path / "both")
-    with pytest.raises(InputError, match="holds 2 splits: train, test; name one of them, such as .*both/train"):
+    with pytest.raises(InputError, match="holds 2 splits: train, test; pass --split train"):
         load(tmp_path / "both")
     assert len(load(tmp_path / "both" / "train")) == 4
-    with pytest.raises(InputError, match=r"2 splits: train, test; .* dataset\['train'\]"):
+    with pytest.raises(InputError, match="the data set holds 2 splits: train, test; pass --split train"):
         load(both)
 
 

@@ -76,7 +76,7 @@ def test_a_file_of_pixels_that_was_cut_off_is_an_error(tmp_path):
 
 
 def test_without_a_place_on_disk_too_many_images_are_an_error(photos):
-    with pytest.raises(InputError, match="60 images need 184,320 bytes as pixels, 10 are allowed"):
+    with pytest.raises(InputError, match="60 images take 184,320 bytes as pixels, but only 10 are allowed"):
         load(photos, Reading(memory=10))
 
 

@@ -1,4 +1,4 @@
-"""What is exported: the verdicts, overruled by what people decided, and where the samples themselves can be read."""
+"""What is exported: the verdicts, overruled by decisions, and the source in which the samples can be read."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -10,7 +10,7 @@ import pyarrow as pa
 from undermargin.errors import InputError
 from undermargin.scans.decisions import Decision
 from undermargin.scans.folder import Folder
-from undermargin.sources.originals import Originals
+from undermargin.sources.base import Source
 from undermargin.verdicts.columns import to_arrow
 from undermargin.verdicts.record import FLAGGED, KEPT, Verdicts
 
@@ -19,15 +19,15 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """One answer a sample. `rows` are the exported samples, most suspicious first."""
+    """One answer per sample. `rows` are the exported samples, most suspicious first."""
 
-    verdicts: Verdicts  # with the decisions in it
+    verdicts: Verdicts  # with the decisions applied
     decisions: Mapping[int, Decision]
-    originals: Originals
+    source: Source
     rows: Ints
 
     def table(self, rows: Ints | None = None) -> pa.Table:
-        """The columns of verdicts.parquet, and the decision behind them where there is any."""
+        """The columns of verdicts.parquet, and a column of decisions if there are any."""
         rows = self.rows if rows is None else rows
         table = to_arrow(self.verdicts, rows)
         if not self.decisions:
@@ -37,7 +37,7 @@ class Answers:
 
     @property
     def class_names(self) -> list[str]:
-        """What all classes are called."""
+        """The names of all classes."""
         if self.verdicts.class_names is not None:
             return list(self.verdicts.class_names)
         named = [labels for labels in (self.verdicts.labels, self.verdicts.suggested_labels) if labels is not None]
@@ -47,16 +47,16 @@ class Answers:
 
 
 def answers(folder: Folder, decisions: Mapping[int, Decision], *, only_flagged: bool) -> Answers:
-    """A scan's answers."""
+    """The answers of a scan, of its flagged samples or of all."""
     verdicts = folder.verdicts()
-    originals = folder.confirmed_originals(verdicts)
+    source = folder.confirmed_originals(verdicts)
     overruled = _overruled(verdicts, decisions)
     rows = overruled.flagged if only_flagged else overruled.order
-    return Answers(overruled, decisions, originals, rows)
+    return Answers(overruled, decisions, source, rows)
 
 
 def _overruled(verdicts: Verdicts, decisions: Mapping[int, Decision]) -> Verdicts:
-    """What people decided, in the words of the verdicts: kept with its label, or flagged with the label to be."""
+    """The verdicts with decisions applied: kept with its label, or flagged with the label it should have."""
     if not decisions:
         return verdicts
     if max(decisions) >= len(verdicts):
@@ -73,12 +73,12 @@ def _overruled(verdicts: Verdicts, decisions: Mapping[int, Decision]) -> Verdict
             if confidence is not None:
                 confidence[index] = 1
         elif suggested is not None and verdicts.labels is not None and suggested[index] == verdicts.labels[index]:
-            suggested[index] = -1  # dropped, and nobody says what it should be instead
+            suggested[index] = -1  # dropped, and no other label is known
     return replace(verdicts, codes=codes, suggested_labels=suggested, suggestion_confidence=confidence)
 
 
 def _label(verdicts: Verdicts, index: int, decision: Decision, numbers: Mapping[str, int]) -> int | None:
-    """The class that somebody chose; None where the sample is to be dropped."""
+    """The class that was decided on; None if the sample is to be dropped."""
     if decision.action == "keep" and verdicts.labels is not None:
         return int(verdicts.labels[index])
     if decision.action != "relabel" or decision.label is None:

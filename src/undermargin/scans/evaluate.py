@@ -126,12 +126,11 @@ def _scanned(folder: Folder) -> Samples:
 
 
 def _test_set(path: str | Path, where: str | None, folder: Folder) -> Samples:
-    return load(path, _reading(folder.read_json("config.json")["source"], where))
+    return load(path, replace(_reading(folder.read_json("config.json")["source"], where), split=None, id=None))
 
 
 def _reading(source: Mapping[str, Any], where: str | None) -> Reading:
-    label, text, image = (source.get(name) for name in ("label", "text", "image"))
-    return Reading(label, text, image, where, source.get("image_size"))
+    return replace(Reading.of(source), where=where)
 
 
 def _split(joined: Samples, verdicts: Verdicts, decided: Decided, holdout: float | None, seed: int) -> Split:

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from undermargin.storage import consent as roots
-from undermargin.sources.originals import Originals
+from undermargin.sources.base import Source
+from undermargin.sources.source import reopen
 from undermargin.scans.decisions import Decision, Decisions
 from undermargin.errors import FolderError
 from undermargin.storage.files import replacing
@@ -132,7 +133,7 @@ class Folder:
             raise FolderError(f"{self.path} has no verdicts.parquet; did the scan finish?")
         return Verdicts.load(self / "verdicts.parquet")
 
-    def originals(self, verdicts: Verdicts, data: str | Path | None = None) -> Originals:
+    def originals(self, verdicts: Verdicts, data: str | Path | None = None) -> Source:
         """The scan's data set, where it was, or where it is now."""
         config = self.read_json("config.json")
         found = config["source"]
@@ -140,9 +141,9 @@ class Folder:
         if data is not None:
             source["path"] = str(Path(data).absolute())
         ids = [str(index) for index in range(len(verdicts))] if verdicts.ids is None else verdicts.ids
-        return Originals(source, config.get("kind", "images"), ids)
+        return reopen(source, config.get("kind", "images"), ids, fingerprint=config.get("fingerprint"))
 
-    def confirmed_originals(self, verdicts: Verdicts) -> Originals:
+    def confirmed_originals(self, verdicts: Verdicts) -> Source:
         """The same, but only what this user scanned here or has agreed to: others may have written the folder."""
         originals = self.originals(verdicts)
         self.check_data(originals.path)

@@ -4,26 +4,22 @@ Killed at any moment and started again with the same words, it goes on where it 
 verdicts: every epoch depends on the seed and its number alone, and finished folds are not trained again.
 """
 
-import csv
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
 from undermargin.tracking import ranks
 
 from undermargin.storage import consent as roots
-from undermargin.storage.csv import neutralise
+from undermargin.storage.csv import write_rows
 from undermargin.scans.clock import Clock
 from undermargin.cutoffs import choose
 from undermargin.sources.samples import OnRead, Reading, Samples
 from undermargin.sources.source import load
 from undermargin.sources.views import IndexedDataset, RelabeledDataset
 from undermargin.errors import InputError
-from undermargin.storage.files import replacing
 from undermargin.scans.folder import Folder
 from undermargin.procedure import Fold, Procedure, folds, seeds
 from undermargin.verdicts.identify import identify
@@ -235,10 +231,7 @@ def _job(samples: Samples, task: Task, tracker: Tracker) -> Job:
 
 def _write_skipped(folder: Folder, samples: Samples) -> None:
     if samples.skipped:
-        ids, reasons = zip(*samples.skipped, strict=True)
-        columns = neutralise(pa.table({"id": ids, "reason": reasons})).to_pydict()
-        with replacing(folder / "skipped.csv") as path, path.open("w", newline="") as file:
-            csv.writer(file).writerows([tuple(columns), *zip(*columns.values(), strict=True)])
+        write_rows(folder / "skipped.csv", ("id", "reason"), samples.skipped)
 
 
 def _about(folder: Folder, samples: Samples, chosen: Plan, runs: list[Run], *, is_own: bool) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import pyarrow.csv as csv
 import pyarrow.parquet as pq
 
 from undermargin.errors import InputError
-from undermargin.storage.csv import neutralise, restore
+from undermargin.storage.csv import guard_table, unguard_column
 from undermargin.storage.files import replacing
 from undermargin.storage.json import to_json
 from undermargin.verdicts.record import NAMES, Verdicts
@@ -82,7 +82,7 @@ def write(verdicts: Verdicts, path: Path) -> None:
     if path.suffix not in (".parquet", ".csv"):
         raise InputError(f"verdicts are saved as .parquet or .csv, not as {path.name!r}")
     is_csv = path.suffix == ".csv"
-    pieces = map(neutralise, _pieces(verdicts)) if is_csv else _pieces(verdicts)
+    pieces = map(guard_table, _pieces(verdicts)) if is_csv else _pieces(verdicts)
     first = next(pieces)
     about = {"about": verdicts.about, "class_names": verdicts.class_names, "has_ids": verdicts.ids is not None}
     schema = first.schema.with_metadata({"undermargin": to_json(about, indent=None)})
@@ -134,7 +134,7 @@ class _CsvColumns:
 
     def __getitem__(self, name: str) -> pa.ChunkedArray:
         values = self.table[name]
-        return restore(values) if pa.types.is_string(values.type) else values
+        return unguard_column(values) if pa.types.is_string(values.type) else values
 
 
 class _ParquetColumns:

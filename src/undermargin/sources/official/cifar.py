@@ -10,13 +10,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from undermargin.errors import InputError
+from undermargin.sources.image_columns import image_bytes
+from undermargin.sources.labels import Labels
 from undermargin.sources.official.archives import read_members
 from undermargin.sources.official.checksums import check_md5
 from undermargin.sources.official.record import OfficialSet, Request, decoded, first_there, whole_numbers
 from undermargin.sources.official.unpickling import entry, unpickled
+from undermargin.sources.parquet import Parquet
 from undermargin.sources.pixels import Bytes
-from undermargin.sources.rows import image_bytes, read_table
-from undermargin.sources.samples import Labels
 
 SIDE, PIXELS = 32, 3072  # bytes an image
 CIFAR10_NAMES = ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"]
@@ -147,7 +148,7 @@ class Column:
 def _load_parquet(path: Path) -> OfficialSet:
     if not path.is_file():
         raise InputError(f"there is no {path}; put it beside the other one")
-    table = read_table(path)
+    table = Parquet.readable(path)
     absent = {"image", "label"} - set(table.column_names)
     if absent:
         raise InputError(

@@ -5,10 +5,10 @@ from pathlib import Path
 import numpy as np
 
 from undermargin.errors import InputError
+from undermargin.sources.labels import Labels
 from undermargin.sources.official.archives import Archive, Folder, Members
 from undermargin.sources.official.record import OfficialSet
 from undermargin.sources.pictures import SUFFIXES
-from undermargin.sources.samples import Labels
 
 
 def class_folders(archive: Archive, split: str) -> list[str]:

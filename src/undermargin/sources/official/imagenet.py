@@ -6,12 +6,12 @@ from pathlib import Path
 import numpy as np
 
 from undermargin.errors import InputError
+from undermargin.sources.labels import Labels
 from undermargin.sources.official.archives import Archive, Folder, Members, Tar, read_members
 from undermargin.sources.official.checksums import check_md5
 from undermargin.sources.official.class_files import class_files, class_folders
 from undermargin.sources.official.lists import read_lines
 from undermargin.sources.official.record import OfficialSet, Request, first_there, first_with
-from undermargin.sources.samples import Labels
 
 PLACES = ("imagenet", "ImageNet", "ILSVRC2012")
 KAGGLE = "ILSVRC/Data/CLS-LOC"

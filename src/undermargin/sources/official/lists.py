@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from undermargin.errors import InputError
-from undermargin.sources.samples import Labels
+from undermargin.sources.labels import Labels
 
 
 def read_lines(path: Path) -> list[str]:

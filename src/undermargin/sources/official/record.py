@@ -11,8 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from undermargin.errors import InputError
+from undermargin.sources.labels import Labels
 from undermargin.sources.pixels import Bytes, decode_all, shrunk
-from undermargin.sources.samples import Labels, Reading, Samples
+from undermargin.sources.samples import Reading, Samples
 
 Split = Literal["train", "val", "test"]
 

@@ -5,10 +5,10 @@ from pathlib import Path
 import numpy as np
 
 from undermargin.errors import InputError
+from undermargin.sources.labels import Labels
 from undermargin.sources.official.archives import Archive, Members, open_archive
 from undermargin.sources.official.class_files import class_files
 from undermargin.sources.official.record import OfficialSet, Request, decoded, first_there
-from undermargin.sources.samples import Labels
 
 SIDE = 64
 PLACES = ("tiny-imagenet-200", "tiny-imagenet-200.zip", "tiny-imagenet-200.tar", "tiny-imagenet-20.tar")

@@ -5,11 +5,11 @@ from pathlib import Path
 import numpy as np
 
 from undermargin.errors import InputError
+from undermargin.sources.labels import Labels
 from undermargin.sources.official.archives import Folder, Members
 from undermargin.sources.official.class_files import load_class_folders
 from undermargin.sources.official.lists import check_present, read_labels, read_lines
 from undermargin.sources.official.record import OfficialSet, Request, first_with
-from undermargin.sources.samples import Labels
 
 FEW = 50
 PLACES = ("webvision", "WebVision", "webvision1.0")
