@@ -107,7 +107,7 @@ def test_a_missing_file_is_named(tmp_path):
 
 @pytest.mark.parametrize("name", official.OFFICIAL)
 def test_a_missing_data_set_says_where_to_get_it_and_where_to_put_it(tmp_path, name):
-    with pytest.raises(InputError, match=rf"{name} is not in .*get it from http.* and put it at {tmp_path}"):
+    with pytest.raises(InputError, match=rf"{name} is not in .*download it from http.* and put it at {tmp_path}"):
         official.load(name, tmp_path)
     assert official.found(tmp_path)[name] == official.Found(None, {})
 
@@ -123,7 +123,7 @@ def test_unknown_names_splits_and_columns_are_refused_with_the_choice(tmp_path):
         official.load("mist", tmp_path)
     with pytest.raises(InputError, match="no split 'val'; choose from train, test"):
         official.load("mnist", tmp_path, "val")
-    with pytest.raises(InputError, match="no labels 'worse'; it has one only"):
+    with pytest.raises(InputError, match="no labels 'worse'; it has one set of labels only"):
         official.load("mnist", tmp_path, column="worse")
 
 

@@ -125,7 +125,7 @@ def test_a_table_is_written_in_three_languages():
 
 def test_a_missing_data_set_is_an_error_that_says_where_it_belongs(tmp_path):
     cell = Cell("fit", "laptop", "mnist", "uniform", 0.4, "standard")
-    with pytest.raises(InputError, match="mnist is not in .*get it from .* and put it at"):
+    with pytest.raises(InputError, match="mnist is not in .*download it from .* and put it at"):
         Runner(Store(tmp_path), Path(tmp_path)).run([cell])
 
 

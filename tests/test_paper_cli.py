@@ -28,7 +28,7 @@ def test_absent_data_sets_are_named_before_anything_is_run_and_failed_cells_as_t
     with pytest.raises(UndermarginError):
         app(words, standalone_mode=False)
     first, *others = capfd.readouterr().err.splitlines()
-    assert first.startswith("cifar10 is not there, 5 cells will fail: get it from https://")
+    assert first.startswith("cifar10 is not there, 5 cells will fail: download it from https://")
     assert len(others) == 5
     assert all("failed: cifar10 is not" in line for line in others)
 

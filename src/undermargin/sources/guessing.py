@@ -1,4 +1,4 @@
-"""Which column of a table is what, where nobody said so: by its name, its type and its first values."""
+"""Guess which column of a table is what: by its name, its type and its first values."""
 
 from pathlib import Path
 
