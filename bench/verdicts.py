@@ -28,7 +28,7 @@ from bench.verdict_sets import KINDS, SETS, load, noisy
 from undermargin import Procedure, Run, Tracker, Verdicts, folds, identify
 from undermargin.procedure import seeds
 from undermargin.sources.samples import Samples
-from undermargin.training.plan import FEATURE_EPOCHS, num_folds, plan
+from undermargin.training.plan import FEATURE_EPOCHS, is_small, num_folds, plan
 from undermargin.training.stop import Stop
 from undermargin.verdicts.metrics import average_precision
 
@@ -106,7 +106,7 @@ def _train(samples: Samples, fold: Any, seed: int, folder: Path) -> int:
     while tracker.epoch < chosen.budget.epochs:
         engine.run_epoch(tracker.epoch, tracker.update)
         tracker.end_epoch()
-        if stop.is_settled(tracker.epoch, tracker.scores()):
+        if stop.is_settled(tracker.epoch, tracker.scores()) and not is_small(samples):
             break
     tracker.run(fold).save(folder / f"fold{fold.number}.parquet")
     return tracker.epoch

@@ -165,8 +165,13 @@ def _budget(num_samples: int) -> Budget:
 
 
 def num_folds(samples: Samples) -> int:
-    """How many folds to train: two, or five of small data that train in a second, where two would hold out too few."""
-    return SMALL_FOLDS if samples.kind != "images" and len(samples) < SMALL else NUM_FOLDS
+    """How many folds to train: two, or five for small data, of which two would hold out too few samples."""
+    return SMALL_FOLDS if is_small(samples) else NUM_FOLDS
+
+
+def is_small(samples: Samples) -> bool:
+    """Whether training takes about a second, so that more of it costs nothing: no early stopping, more folds."""
+    return samples.kind != "images" and len(samples) < SMALL
 
 
 def _between(value: float, low: int, high: int) -> int:
