@@ -22,7 +22,7 @@ check: .venv/check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python docs/generate.py --check
-	$(BIN)/python -m mkdocs build --strict --quiet
+	$(BIN)/python -m mkdocs build --strict
 
 format: .venv/check
 	$(BIN)/ruff format
