@@ -9,75 +9,18 @@ import json
 import logging
 import statistics
 import tempfile
-import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import torch
-from sklearn.datasets import load_digits
-from torch import nn
 from torch.nn.functional import cross_entropy
-from torch.utils.data import DataLoader, TensorDataset
 
-from undermargin import IndexedDataset, RelabeledDataset, Tracker, folds
+from bench.trainings import EPOCHS, Task, compare
+from undermargin import IndexedDataset
 
-EPOCHS, ROUNDS = 4, 15  # epochs of a training; how often the three trainings take turns
-KINDS = ("bare", "indexed", "watched")
-
-
-class Clock:
-    """CPU seconds of every epoch."""
-
-    def __init__(self) -> None:
-        self.seconds: list[float] = []
-
-    def start(self) -> None:
-        """An epoch starts."""
-        self.started = time.process_time()
-
-    def stop(self) -> None:
-        """An epoch ends."""
-        self.seconds.append(time.process_time() - self.started)
-
-
-class Task:
-    """One training of the examples: digits, a small network, and a tracker if it is watched."""
-
-    def __init__(self, kind: str) -> None:
-        images, labels = load_digits(return_X_y=True)
-        pixels = torch.tensor(images / 16, dtype=torch.float32).reshape(-1, 1, 8, 8)
-        fold = folds(labels, num_classes=10)[0]
-        dataset = RelabeledDataset(TensorDataset(pixels, torch.tensor(labels)), fold.labels.tolist())
-        self.pixels, self.fold, self.is_watched, self.is_indexed = pixels, fold, kind == "watched", kind != "bare"
-        self.dataset: Any = IndexedDataset(dataset) if self.is_indexed else dataset
-        self.tracker = Tracker(len(labels), suggest=10)
-        self.clock = Clock()
-        torch.manual_seed(0)
-        body = nn.Sequential(nn.Conv2d(1, 64, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2))
-        head = nn.Sequential(nn.Conv2d(64, 128, 3, padding=1), nn.ReLU(), nn.Flatten(), nn.Linear(2048, 11))
-        self.model = nn.Sequential(body, head)
-        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.05, momentum=0.9)
-
-    def loader(self) -> Any:
-        """Shuffled batches."""
-        return DataLoader(self.dataset, batch_size=64, shuffle=True)
-
-    def loop(self, model: Any, optimizer: Any, loader: Any, backward: Callable[[Any], None]) -> None:
-        """The user's own loop."""
-        for _ in range(EPOCHS):
-            self.clock.start()
-            for x, label, *index in loader:
-                logits = model(x)
-                if self.is_watched:
-                    self.tracker.update(logits, label, *index)
-                optimizer.zero_grad()
-                backward(cross_entropy(logits, label))
-                optimizer.step()
-            if self.is_watched:
-                self.tracker.end_epoch()
-            self.clock.stop()
+Seconds = dict[str, float]  # of each kind of training
 
 
 def pytorch(task: Task) -> None:
@@ -90,7 +33,8 @@ def accelerate(task: Task) -> None:
     from accelerate import Accelerator
 
     accelerator = Accelerator(cpu=True)
-    task.loop(*accelerator.prepare(task.model, task.optimizer, task.loader()), accelerator.backward)
+    model, optimizer, loader = accelerator.prepare(task.model, task.optimizer, task.loader())
+    task.loop(model, optimizer, loader, accelerator.backward)
 
 
 def lightning(task: Task) -> None:
@@ -99,7 +43,7 @@ def lightning(task: Task) -> None:
 
     from undermargin.adapters.lightning import TrackerCallback
 
-    class Module(library.LightningModule):
+    class Module(library.LightningModule):  # type: ignore[misc]
         def __init__(self) -> None:
             super().__init__()
             self.net = task.model
@@ -111,7 +55,7 @@ def lightning(task: Task) -> None:
         def configure_optimizers(self) -> Any:
             return task.optimizer
 
-    class Timing(library.Callback):
+    class Timing(library.Callback):  # type: ignore[misc]
         def on_train_epoch_start(self, trainer: Any, pl_module: Any) -> None:  # noqa: ARG002
             task.clock.start()
 
@@ -205,7 +149,7 @@ def _in_worker(config: dict[str, Any]) -> None:
         Path(config["file"]).write_text(json.dumps(found))
 
 
-def _in_driver() -> list[dict[str, float]]:
+def _in_driver() -> list[Seconds]:
     """Start Ray, train in two workers, and return what the first of them measured."""
     import ray as library
     from ray.train import RunConfig, ScalingConfig
@@ -217,13 +161,13 @@ def _in_driver() -> list[dict[str, float]]:
             file = Path(folder) / "seconds.json"
             settings = {"scaling_config": ScalingConfig(num_workers=2), "run_config": RunConfig(storage_path=folder)}
             TorchTrainer(_in_worker, train_loop_config={"file": str(file)}, **settings).fit()
-            found: list[dict[str, float]] = json.loads(file.read_text())
+            found: list[Seconds] = json.loads(file.read_text())
             return found
     finally:
         library.shutdown()
 
 
-FRAMEWORKS: dict[str, Callable[[], list[dict[str, float]]]] = {
+FRAMEWORKS: dict[str, Callable[[], list[Seconds]]] = {
     "pytorch": lambda: compare(pytorch),
     "accelerate": lambda: compare(accelerate),
     "lightning": lambda: compare(lightning),
@@ -233,22 +177,10 @@ FRAMEWORKS: dict[str, Callable[[], list[dict[str, float]]]] = {
 }
 
 
-def compare(train: Callable[[Task], None]) -> list[dict[str, float]]:
-    """CPU seconds of the quickest epoch of each kind, round by round; the first epoch of a training is left out."""
-    rounds = []
-    for number in range(ROUNDS):
-        order = KINDS if number % 2 else KINDS[::-1]
-        tasks = {kind: Task(kind) for kind in order}
-        for task in tasks.values():
-            train(task)
-        rounds.append({kind: min(task.clock.seconds[1:]) for kind, task in tasks.items()})
-    return rounds
-
-
 def measure() -> dict[str, Any]:
     """Print and return, for each framework, how much longer an epoch takes when it is watched."""
     torch.set_num_threads(1)
-    results = {}
+    results: dict[str, Any] = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for name, measured in FRAMEWORKS.items():
@@ -266,6 +198,6 @@ def measure() -> dict[str, Any]:
     return results
 
 
-def _ratio(rounds: list[dict[str, float]], kind: str, base: str) -> list[float]:
+def _ratio(rounds: list[Seconds], kind: str, base: str) -> list[float]:
     """Quartiles over the rounds."""
     return statistics.quantiles([one[kind] / one[base] for one in rounds], n=4)
