@@ -91,7 +91,7 @@ def flip_and_scan(
         epochs=epochs,
         seed=seed,
         on_epoch=lambda progress: advance(f"fold {progress.fold}"),
-    )
+    ).verdicts
     return labels, verdicts
 
 

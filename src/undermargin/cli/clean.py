@@ -40,19 +40,15 @@ def clean(
         undermargin clean scans/photos --dry-run
     """
     from undermargin.cli import show
-    from undermargin.scans.cleaning import Cleaning
+    from undermargin.scans.record import Scan
     from undermargin.storage.json import to_json
 
     if to is None and indices is None and not dry_run:
         raise typer.BadParameter("say where the cleaned data go with --to PATH, or only look with --dry-run")
-    cleaning = Cleaning.of(scan, flagged=flagged.value, data=data)
-    written = []
-    if not dry_run:
-        written += [] if to is None else [to, cleaning.write(to, is_linked=link)]
-        if indices is not None:
-            cleaning.write_indices(indices)
-            written.append(indices)
+    if dry_run:
+        to = indices = None
+    found = Scan.open(scan).clean(to, flagged=flagged.value, indices=indices, is_linked=link, data=data)
     if as_json:
-        typer.echo(to_json(cleaning.summary()))
+        typer.echo(to_json(found))
     else:
-        show.cleaning(cleaning.summary(), written)
+        show.cleaning(found)

@@ -26,8 +26,7 @@ def export(
     """
     import json
 
-    from undermargin.export import export as write_export
-    from undermargin.scans.folder import Folder
+    from undermargin.scans.record import Scan
 
-    path = write_export(Folder.open(scan), to, out, only_flagged=only_flagged, overwrite=overwrite)
+    path = Scan.open(scan).export(to, out, only_flagged=only_flagged, overwrite=overwrite)
     typer.echo(json.dumps({"format": to, "path": str(path)}) if as_json else f"wrote {path}")

@@ -26,14 +26,12 @@ def report(
         undermargin report scans/adults --by sex --by age
         undermargin report scans/letters --no-thumbnails --out letters.html
     """
-    from undermargin.report import describe
-    from undermargin.report import report as write_report
-    from undermargin.scans.folder import Folder
+    from undermargin.scans.record import Scan
     from undermargin.storage.json import to_json
 
-    folder = Folder.open(scan)
+    opened = Scan.open(scan)
     if as_json:
-        typer.echo(to_json(describe(folder, by=by or (), num_samples=samples, has_thumbnails=thumbnails)))
+        typer.echo(to_json(opened.describe(by=by or (), num_samples=samples, has_thumbnails=thumbnails)))
         return
-    path = write_report(folder, out, by=by or (), num_samples=samples, has_thumbnails=thumbnails)
+    path = opened.report(out, by=by or (), num_samples=samples, has_thumbnails=thumbnails)
     typer.echo(f"wrote {path} ({path.stat().st_size / 1e6:.1f} MB)")

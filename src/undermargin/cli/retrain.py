@@ -27,13 +27,12 @@ def retrain(
         undermargin retrain scans/photos --holdout 0.2
     """
     from undermargin.cli import show
-    from undermargin.scans.evaluate import evaluate
+    from undermargin.scans.record import Scan
     from undermargin.storage.json import to_json
 
     with show.progress(3 * seeds, "training", unit="trainings") as advance:
-        result = evaluate(
-            scan,
-            test=test,
+        result = Scan.open(scan).retrain(
+            test,
             test_where=test_where,
             holdout=holdout,
             model=model,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from undermargin.scans.folder import Folder
+    from undermargin.scans.record import Scan
 
 
 def review(
@@ -34,26 +34,20 @@ def review(
         undermargin review scans/photos --export decisions.csv
         undermargin review scans/photos --import decisions.csv
     """
-    from undermargin.scans.folder import Folder
+    from undermargin.scans.record import Scan
 
-    folder = Folder.open(scan)
+    opened = Scan.open(scan)
     if import_ is not None or export is not None:
-        _exchange(folder, import_, export, as_json=as_json)
+        _exchange(opened, import_, export, as_json=as_json)
     else:
-        _serve(folder, host, port, data, is_yes=yes, is_opened=not no_open, as_json=as_json)
+        _serve(opened, host, port, data, is_yes=yes, is_opened=not no_open, as_json=as_json)
 
 
 def _serve(
-    folder: "Folder", host: str, port: int | None, data: Path | None, *, is_yes: bool, is_opened: bool, as_json: bool
+    scan: "Scan", host: str, port: int | None, data: Path | None, *, is_yes: bool, is_opened: bool, as_json: bool
 ) -> None:
     from undermargin.cli import show
-    from undermargin.errors import UndermarginError
     from undermargin.storage.json import to_json
-
-    try:
-        from undermargin.review.server import serve
-    except ModuleNotFoundError as error:
-        raise UndermarginError(f"the page needs {error.name}: pip install 'undermargin[review]'") from None
 
     def start(address: str) -> None:
         show.review_address(address, host)
@@ -62,28 +56,33 @@ def _serve(
 
             webbrowser.open(address)
 
-    found = serve(
-        folder, host=host, port=port, data=data, confirm=lambda path: is_yes or _ask(folder, path), on_start=start
+    found = scan.review(
+        port, host=host, data=data, confirm=lambda path: is_yes or _ask(scan.path, path), on_start=start
     )
     if as_json:
         typer.echo(to_json(found))
     else:
-        show.review_progress(found, folder.path)
+        show.review_progress(found, scan.path)
 
 
-def _ask(folder: "Folder", path: Path) -> bool:
-    """Somebody else's folder may name any path as its data."""
+def _ask(folder: Path, path: Path) -> bool:
+    """A folder made on another machine may name any path as its data."""
     if not sys.stdin.isatty():
         return False
-    typer.echo(f"{folder.path} was not scanned here. It wants to show data from:\n\n    {path}\n", err=True)
+    typer.echo(f"{folder} was not scanned here. It wants to show data from:\n\n    {path}\n", err=True)
     return typer.confirm("Show it?", err=True)
 
 
-def _exchange(folder: "Folder", import_: Path | None, export: Path | None, *, as_json: bool) -> None:
-    from undermargin.review.sheet import exchange
+def _exchange(scan: "Scan", import_: Path | None, export: Path | None, *, as_json: bool) -> None:
     from undermargin.storage.json import to_json
 
-    found = exchange(folder, import_, export)
+    found: dict[str, int] = {}
+    if export is not None and export.exists():
+        raise typer.BadParameter(f"{export} already exists; choose another path or delete it")
+    if import_ is not None:
+        found |= scan.import_decisions(import_)
+    if export is not None:
+        found |= scan.export_decisions(export)
     if as_json:
         typer.echo(to_json(found))
         return

@@ -53,12 +53,13 @@ def scan(
     from undermargin.cli.display import ScanDisplay
     from undermargin.cli.identify import number_or_name
     from undermargin.scans.scan import scan as run_scan
+    from undermargin.storage.json import to_json
     from undermargin.tracking import ranks
 
     display = ScanDisplay(is_quiet=quiet or as_json)
     try:
         with display:
-            run_scan(
+            found = run_scan(
                 source,
                 out,
                 label=label,
@@ -86,9 +87,9 @@ def scan(
     if ranks.rank() > 0:
         return
     if as_json:
-        typer.echo((out / "summary.json").read_text(), nl=False)
+        typer.echo(to_json(found.summary))
     elif not quiet:
-        show.scan(out)
+        show.scan(found)
 
 
 def _procedure(preset: str) -> "Procedure":

@@ -1,6 +1,6 @@
 """What the terminal shows: results on standard output, progress on standard error."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +12,7 @@ from rich.table import Column, Table
 
 if TYPE_CHECKING:
     from undermargin.demo import Demo
+    from undermargin.scans.record import Scan
 
 console = Console(highlight=False)
 MOST_CONFUSIONS = 5
@@ -84,14 +85,11 @@ def _drawn(image: Any) -> str:
     return "\n".join("".join(SHADES[int(pixel * (len(SHADES) - 1))] * 2 for pixel in row) for row in image)
 
 
-def scan(out: Path) -> None:
+def scan(found: "Scan") -> None:
     """A finished scan's summary, its most suspicious samples, and what to type next."""
-    import json
-
-    from undermargin.verdicts.record import Verdicts
-
-    summary(json.loads((out / "summary.json").read_text()), out)
-    verdicts = Verdicts.load(out / "verdicts.parquet")
+    out = found.path
+    summary(found.summary, out)
+    verdicts = found.verdicts
     rows = verdicts.to_arrow().slice(0, MOST_SUSPICIOUS).to_pylist()
     rows = [row for row in rows if row["verdict"] == "flagged"]
     if rows:
@@ -180,11 +178,11 @@ def review_progress(found: dict[str, Any], folder: Path) -> None:
     console.print(f"[dim]next:[/] undermargin clean {escape(str(folder))} --to CLEANED")
 
 
-def cleaning(found: dict[str, Any], written: Sequence[Path]) -> None:
+def cleaning(found: dict[str, Any]) -> None:
     """What was cleaned, and in which classes."""
     console.print(
         f"\n[bold]{found['num_after']} of {found['num_before']}[/] samples stay: {found['num_dropped']} "
-        f"{'are' if not written else 'were'} dropped, {found['num_relabeled']} relabeled\n"
+        f"{'were' if found['written'] else 'are'} dropped, {found['num_relabeled']} relabeled\n"
     )
     names = ("label", "before", "dropped", "relabeled", "gained", "after")
     table = Table(*names, box=None, title="Classes", title_justify="left")
@@ -199,8 +197,8 @@ def cleaning(found: dict[str, Any], written: Sequence[Path]) -> None:
     if found["shrinking"]:
         names_lost = escape(", ".join(found["shrinking"]))
         console.print(f"\n[yellow]warning:[/] more than half of the samples leave these classes: {names_lost}")
-    for path in written:
-        console.print(f"[dim]written to {escape(str(path))}[/]")
+    for path in found["written"]:
+        console.print(f"[dim]written to {escape(path)}[/]")
 
 
 def _notes(notes: list[str]) -> None:

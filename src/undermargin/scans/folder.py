@@ -16,7 +16,7 @@ from typing import Any
 from undermargin.storage import consent as roots
 from undermargin.sources.originals import Originals
 from undermargin.scans.decisions import Decision, Decisions
-from undermargin.errors import FolderError
+from undermargin.errors import FolderError, InputError
 from undermargin.storage.files import replacing
 from undermargin.storage.json import to_json
 from undermargin.tracking.run import Run
@@ -42,6 +42,7 @@ LIVING = (
     "decisions.sqlite-wal",
     "decisions.sqlite-shm",
 )
+NO_DATA = "none"  # the format of a scan of runs alone
 
 
 class Folder:
@@ -49,6 +50,7 @@ class Folder:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
+        self._known: tuple[Any, Verdicts] | None = None  # the state of verdicts.parquet, and what it holds
 
     def __truediv__(self, name: str) -> Path:
         return self.path / name
@@ -113,6 +115,7 @@ class Folder:
         """
         verdicts.save(self / "verdicts.parquet")
         verdicts.save(self / "verdicts.csv")
+        self._known = _state(self / "verdicts.parquet"), verdicts
         before = self.read_json("summary.json") if (self / "summary.json").is_file() else {}
         kept = {name: before[name] for name in OF_TRAINING if name in before}
         summary = verdicts.summary() | kept | more
@@ -127,10 +130,14 @@ class Folder:
         return [Run.load(path) for path in paths]
 
     def verdicts(self) -> Verdicts:
-        """The scan's verdicts."""
-        if not (self / "verdicts.parquet").is_file():
+        """The scan's verdicts; read from the file only if it has changed since they were written or read last."""
+        path = self / "verdicts.parquet"
+        if not path.is_file():
             raise FolderError(f"{self.path} has no verdicts.parquet; did the scan finish?")
-        return Verdicts.load(self / "verdicts.parquet")
+        state = _state(path)
+        if self._known is None or self._known[0] != state:
+            self._known = state, Verdicts.load(path)
+        return self._known[1]
 
     def originals(self, verdicts: Verdicts, data: str | Path | None = None) -> Originals:
         """The scan's data set, where it was, or where it is now."""
@@ -138,6 +145,8 @@ class Folder:
         found = config["source"]
         source = dict(found) if isinstance(found, dict) else {"format": str(found)}  # a folder made by hand
         if data is not None:
+            if source["format"] == NO_DATA:
+                raise InputError(f"{self.path} was made without its data; pass source= to Scan.of")
             source["path"] = str(Path(data).absolute())
         ids = [str(index) for index in range(len(verdicts))] if verdicts.ids is None else verdicts.ids
         return Originals(source, config.get("kind", "images"), ids)
@@ -193,6 +202,12 @@ class Folder:
             for name, entry in files.items()
             if not (self / name).is_file() or _checksum(self / name) != entry["sha256"]
         ]
+
+
+def _state(path: Path) -> tuple[int, int, int]:
+    """What tells a file from the one that replaces it."""
+    found = path.stat()
+    return found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def _checksum(path: Path) -> str:

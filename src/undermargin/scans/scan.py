@@ -7,7 +7,7 @@ verdicts: every epoch depends on the seed and its number alone, and finished fol
 import csv
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,22 +26,22 @@ from undermargin.errors import InputError
 from undermargin.storage.files import replacing
 from undermargin.scans.folder import Folder
 from undermargin.procedure import Fold, Procedure, folds, seeds
-from undermargin.verdicts.identify import identify
 from undermargin.tracking.run import Run
-from undermargin.scans.settings import Options, asked, claim
+from undermargin.scans.judge import judge, percentile_for
+from undermargin.scans.record import Scan
+from undermargin.scans.settings import OWN_TRAINING, Settings, claim, environment
 from undermargin.tracking.tracker import Tracker
 from undermargin.training.engine import Plan, Rows
 from undermargin.training.fold import OnEpoch, Progress, Task, seconds_per_epoch, train_fold
 from undermargin.training.network import NetworkPlan, accelerator
 from undermargin.training.plan import MakeModel, check_model, plan
 from undermargin.training.side_by_side import train_side_by_side
-from undermargin.scans.trust import Decided, decisions_of, dropped_by, overruled, relabeled, trained_rows
+from undermargin.scans.trust import Decided, decisions_of, relabeled, trained_rows
 from undermargin.verdicts.record import Verdicts
 
 __all__ = ["Job", "Outlook", "Progress", "scan"]
 
 SIDE_BY_SIDE = 2000  # images; fewer are done before a second process has started
-OWN_TRAINING = "the user's own training"
 PIXELS = "pixels.bin"  # where images go that do not fit into memory, while the scan lasts
 
 
@@ -71,26 +71,26 @@ def scan(
     source: Any,
     out: str | Path,
     *,
-    label: str | None = None,
-    text: str | None = None,
-    image: str | None = None,
-    where: str | None = None,
-    image_size: int | None = None,
-    memory: int | None = None,
-    procedure: Procedure = Procedure.default,
-    cutoff: str | float | None = None,
-    model: str | MakeModel | None = None,
-    epochs: int | None = None,
-    seed: int = 0,
-    jobs: int = 1,
-    precision: str = "no",
-    decisions: str | Path | None = None,
-    records: bool = False,
+    label: str | None = Reading.label,
+    text: str | None = Reading.text,
+    image: str | None = Reading.image,
+    where: str | None = Reading.where,
+    image_size: int | None = Reading.image_size,
+    memory: int | None = Reading.memory,
+    procedure: Procedure = Settings.procedure,
+    cutoff: str | float | None = Settings.cutoff,
+    model: str | MakeModel | None = Settings.model,
+    epochs: int | None = Settings.epochs,
+    seed: int = Settings.seed,
+    jobs: int = Settings.jobs,
+    precision: str = Settings.precision,
+    decisions: str | Path | None = Settings.decisions,
+    records: bool = Settings.records,
     train: Callable[[Job], None] | None = None,
     on_read: OnRead = lambda done, total: None,  # noqa: ARG005
     on_start: Callable[[Outlook], None] = lambda outlook: None,  # noqa: ARG005
     on_epoch: OnEpoch = lambda progress: None,  # noqa: ARG005
-) -> Verdicts:
+) -> Scan:
     """Which labels of a data set look wrong. Leaves a scan folder in `out`.
 
     `source` is a path (class folders, CSV, TSV, JSON lines, Parquet, .npz, .npy, a Hugging Face folder) or data in
@@ -110,17 +110,18 @@ def scan(
         clock = Clock(folder / "clock.json")
         spill = folder / (PIXELS if ranks.num_ranks() == 1 else f"{ranks.rank()}.{PIXELS}")
         reading = Reading(label, text, image, where, image_size or check_model(model), memory, spill, on_read)
-        options = Options(procedure, cutoff, model, epochs, seed, jobs, precision, decisions, records)
+        settings = Settings(procedure, cutoff, model, epochs, seed, jobs, precision, decisions, records)
         try:
             samples = load(source, reading)
-            verdicts, about = _judge(folder, samples, options, train, on_start, clock.ticking(on_epoch))
+            verdicts, about = _judge(folder, samples, settings, train, on_start, clock.ticking(on_epoch))
         finally:
             spill.unlink(missing_ok=True)
         if is_main:
             clock.save()
             folder.save_verdicts(verdicts, **about, seconds=round(clock.seconds, 1))
             folder.write_manifest()
-    return verdicts
+    ranks.wait()  # the other processes find the files, too
+    return Scan(folder)
 
 
 def _nothing(*_: Any) -> None:
@@ -130,24 +131,27 @@ def _nothing(*_: Any) -> None:
 def _judge(
     folder: Folder,
     samples: Samples,
-    options: Options,
+    settings: Settings,
     train: Callable[[Job], None] | None,
     on_start: Callable[[Outlook], None],
     on_epoch: OnEpoch,
 ) -> tuple[Verdicts, dict[str, Any]]:
     """Verdicts, and what the summary says about how they came about."""
-    decided = decisions_of(options.decisions, samples) if options.decisions else {}
+    decided = decisions_of(settings.decisions, samples) if settings.decisions else {}
     fingerprint, given, samples = samples.fingerprint(), samples.labels, relabeled(samples, decided)
-    chosen = _with_epochs(plan(samples, model=options.model, precision=options.precision), options)
-    jobs = _jobs(options, samples)
+    chosen = _with_epochs(plan(samples, model=settings.model, precision=settings.precision), settings)
+    jobs = _jobs(settings, samples)
     if ranks.rank() == 0:
         name = OWN_TRAINING if train else chosen.model
-        is_own = {"is_own_model": train is not None or callable(options.model), "jobs": jobs}
-        claim(folder, asked(samples, name, chosen.budget, options) | _trust(fingerprint, decided) | is_own)
+        is_own = {"is_own_model": train is not None or callable(settings.model), "jobs": jobs}
+        data: dict[str, Any] = {"source": samples.found, "kind": samples.kind, "num_samples": len(samples)}
+        data |= {"class_names": samples.class_names}
+        derived = {"model": name, "budget": asdict(chosen.budget), "stops": settings.stops, **environment()}
+        claim(folder, data | settings.config() | derived | _trust(fingerprint, decided) | is_own)
         _write_skipped(folder, samples)
         if "path" in samples.found:
             roots.confirm(folder.path, samples.found["path"])
-    tasks = _tasks(folder, samples, options, trained_rows(len(samples), decided))
+    tasks = _tasks(folder, samples, settings, trained_rows(len(samples), decided))
     done = [task.finished() for task in tasks]
     left = [task for task, run in zip(tasks, done, strict=True) if run is None]
     on_start(Outlook(samples, chosen, jobs, None if train else _seconds(chosen, left, jobs)))
@@ -163,9 +167,9 @@ def _judge(
             train_fold(chosen, task, on_epoch)
     ranks.wait()
     runs = [run or task.run() for run, task in zip(done, tasks, strict=True)]
-    share = options.procedure.percentile if choose(options.cutoff).share is not None else None
-    judged = identify(runs, options.cutoff, percentile=share, left_out=dropped_by(decided))
-    verdicts = overruled(judged, decided, given)
+    assert settings.cutoff is not None  # noqa: S101 - for the type checker
+    share = percentile_for(settings.cutoff, settings.procedure.percentile)
+    verdicts = judge(runs, settings.cutoff, percentile=share, trusted=decided, labels=given)
     return verdicts, _about(folder, samples, chosen, runs, is_own=train is not None)
 
 
@@ -175,43 +179,43 @@ def _trust(fingerprint: str, decided: Decided) -> dict[str, Any]:
     return {"fingerprint": fingerprint, "trusted": named}
 
 
-def _with_epochs(chosen: Plan, options: Options) -> Plan:
-    epochs = options.epochs or options.procedure.epochs
+def _with_epochs(chosen: Plan, settings: Settings) -> Plan:
+    epochs = settings.epochs or settings.procedure.epochs
     return replace(chosen, budget=replace(chosen.budget, epochs=epochs)) if epochs else chosen  # type: ignore[type-var]
 
 
-def _jobs(options: Options, samples: Samples) -> int:
+def _jobs(settings: Settings, samples: Samples) -> int:
     """How many folds side by side: both, where one alone would leave cores idle and lasts long enough to care."""
-    if ranks.num_ranks() > 1 or callable(options.model):  # what a user's function makes may not go to other processes
+    if ranks.num_ranks() > 1 or callable(settings.model):  # what a user's function makes may not go to other processes
         return 1
-    if options.jobs:
-        if options.jobs not in (1, 2):
-            raise InputError(f"jobs is {options.jobs}, expected 1 or 2, or 0 to have it chosen: there are two folds")
-        return options.jobs
+    if settings.jobs:
+        if settings.jobs not in (1, 2):
+            raise InputError(f"jobs is {settings.jobs}, expected 1 or 2, or 0 to have it chosen: there are two folds")
+        return settings.jobs
     import torch
 
-    is_on_cpu = accelerator(options.precision).device.type == "cpu"
+    is_on_cpu = accelerator(settings.precision).device.type == "cpu"
     is_worth_it = samples.kind == "images" and len(samples) >= SIDE_BY_SIDE
     return 2 if is_worth_it and is_on_cpu and torch.get_num_threads() >= 2 else 1
 
 
-def _tasks(folder: Folder, samples: Samples, options: Options, rows: Rows | None) -> list[Task]:
-    procedure = options.procedure
-    both = folds(samples.labels, samples.num_classes, seed=options.seed, procedure=procedure)
+def _tasks(folder: Folder, samples: Samples, settings: Settings, rows: Rows | None) -> list[Task]:
+    procedure = settings.procedure
+    both = folds(samples.labels, samples.num_classes, seed=settings.seed, procedure=procedure)
     return [
         Task(
             fold,
             fold_seed,
             folder.fold(fold.number),
-            stops=options.stops,
+            stops=settings.stops,
             skip_epochs=procedure.skip_epochs,
             percentile=procedure.percentile,
-            records=options.records,
+            records=settings.records,
             rows=rows,
             ids=samples.ids,
             class_names=samples.class_names,
         )
-        for fold, fold_seed in zip(both, seeds(procedure, options.seed), strict=True)
+        for fold, fold_seed in zip(both, seeds(procedure, settings.seed), strict=True)
     ]
 
 

@@ -1,0 +1,1 @@
+"""A scan: its folder, its settings, people's decisions and what they change, cleaning, and the procedure itself."""
