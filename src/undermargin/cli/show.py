@@ -114,6 +114,8 @@ def summary(found: dict[str, Any], folder: Path) -> None:
     if "reason" in cutoff:
         console.print(f"[dim]{escape(cutoff['reason'])}[/]")
     _notes(found["notes"])
+    if found.get("num_decided"):
+        console.print(f"[dim]{found['num_decided']} samples follow decisions made in review[/]")
     if found.get("seconds"):
         epochs = " + ".join(map(str, found["epochs"])) + " epochs, " if "epochs" in found else ""
         saved = f" ({found['saved_epochs']} saved: the ranking had settled)" if found.get("saved_epochs") else ""

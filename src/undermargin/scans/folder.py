@@ -13,10 +13,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from undermargin.storage import consent as roots
-from undermargin.sources.originals import Originals
-from undermargin.scans.decisions import Decision, Decisions
 from undermargin.errors import FolderError, InputError
+from undermargin.scans.decisions import Decision, Decisions
+from undermargin.sources.originals import Originals
+from undermargin.storage import consent as roots
 from undermargin.storage.files import replacing
 from undermargin.storage.json import to_json
 from undermargin.tracking.run import Run
@@ -183,6 +183,12 @@ class Folder:
         """Decisions of an earlier scan that this one was told to trust, by index."""
         named = self.read_json("config.json").get("trusted") or {}
         return {int(index): Decision(action, label) for index, (action, label) in named.items()}
+
+    def decided_about(self, fingerprint: str) -> dict[int, Decision]:
+        """The decisions that count, for another scan of the data with this fingerprint."""
+        if self.read_json("config.json")["fingerprint"] != fingerprint:
+            raise FolderError(f"{self.path} holds decisions about other data; they cannot be applied to these samples")
+        return self.decided()
 
     def write_manifest(self) -> None:
         """List every file with its size and checksum; written last, so a folder that has it is complete."""

@@ -1,14 +1,15 @@
 """From a scan's runs to its verdicts: one rule for a new scan and for one that is identified again."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
 from undermargin.cutoffs import choose
 from undermargin.errors import IdentifyError
+from undermargin.scans.effects import Decided, overruled
 from undermargin.scans.folder import Folder
-from undermargin.scans.trust import Decided, dropped_by, overruled
 from undermargin.tracking.run import Run
 from undermargin.verdicts.identify import identify
 from undermargin.verdicts.record import Verdicts
@@ -26,7 +27,9 @@ def judge(
 
     `labels` are those of the data set: relabeled samples were trained with the label that people gave them.
     """
-    return overruled(identify(runs, cutoff, percentile=percentile, left_out=dropped_by(trusted)), trusted, labels)
+    left_out = [index for index, decision in trusted.items() if decision.action == "drop"]
+    judged = identify(runs, cutoff, percentile=percentile, left_out=left_out)
+    return overruled(judged if labels is None else replace(judged, labels=labels), trusted)
 
 
 def percentile_for(cutoff: str | float, percentile: float | None) -> float | None:

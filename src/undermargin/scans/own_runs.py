@@ -18,9 +18,7 @@ from undermargin.storage import consent
 from undermargin.tracking.run import Run
 
 
-def make(
-    runs: Sequence[Run], source: Any, out: Path, cutoff: str | float, reading: Reading | None
-) -> Folder:
+def make(runs: Sequence[Run], source: Any, out: Path, cutoff: str | float, reading: Reading | None) -> Folder:
     """Write runs and verdicts into `out`; data, if given, fill what the runs lack."""
     if not runs:
         raise IdentifyError("there are no runs to judge from")

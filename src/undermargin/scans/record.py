@@ -195,7 +195,12 @@ class Scan:
         return cleaning.summary() | {"written": [str(path) for path in written]}
 
     def export(
-        self, format: str, path: str | Path, *, only_flagged: bool = False, overwrite: bool = False  # noqa: A002
+        self,
+        format: str,  # noqa: A002 - what users call it
+        path: str | Path,
+        *,
+        only_flagged: bool = False,
+        overwrite: bool = False,
     ) -> Path:
         """Write the answers in the format of another tool: a row of `export.FORMATS`; returns the path."""
         written: Path = _view("export").export(

@@ -13,30 +13,29 @@ from typing import Any
 
 import pyarrow as pa
 
-from undermargin.tracking import ranks
-
-from undermargin.storage import consent as roots
-from undermargin.storage.csv import neutralise
-from undermargin.scans.clock import Clock
 from undermargin.cutoffs import choose
-from undermargin.sources.samples import OnRead, Reading, Samples
-from undermargin.sources.source import load
-from undermargin.sources.views import IndexedDataset, RelabeledDataset
 from undermargin.errors import InputError
-from undermargin.storage.files import replacing
-from undermargin.scans.folder import Folder
 from undermargin.procedure import Fold, Procedure, folds, seeds
-from undermargin.tracking.run import Run
+from undermargin.scans.clock import Clock
+from undermargin.scans.effects import Decided, effects
+from undermargin.scans.folder import Folder
 from undermargin.scans.judge import judge, percentile_for
 from undermargin.scans.record import Scan
 from undermargin.scans.settings import OWN_TRAINING, Settings, claim, environment
+from undermargin.sources.samples import OnRead, Reading, Samples
+from undermargin.sources.source import load
+from undermargin.sources.views import IndexedDataset, RelabeledDataset
+from undermargin.storage import consent as roots
+from undermargin.storage.csv import neutralise
+from undermargin.storage.files import replacing
+from undermargin.tracking import ranks
+from undermargin.tracking.run import Run
 from undermargin.tracking.tracker import Tracker
 from undermargin.training.engine import Plan, Rows
 from undermargin.training.fold import OnEpoch, Progress, Task, seconds_per_epoch, train_fold
 from undermargin.training.network import NetworkPlan, accelerator
 from undermargin.training.plan import MakeModel, check_model, plan
 from undermargin.training.side_by_side import train_side_by_side
-from undermargin.scans.trust import Decided, decisions_of, relabeled, trained_rows
 from undermargin.verdicts.record import Verdicts
 
 __all__ = ["Job", "Outlook", "Progress", "scan"]
@@ -137,8 +136,10 @@ def _judge(
     on_epoch: OnEpoch,
 ) -> tuple[Verdicts, dict[str, Any]]:
     """Verdicts, and what the summary says about how they came about."""
-    decided = decisions_of(settings.decisions, samples) if settings.decisions else {}
-    fingerprint, given, samples = samples.fingerprint(), samples.labels, relabeled(samples, decided)
+    fingerprint, given = samples.fingerprint(), samples.labels
+    decided = Folder.open(settings.decisions).decided_about(fingerprint) if settings.decisions else {}
+    changed = effects(decided, given, samples.class_names)
+    samples = replace(samples, labels=changed.labels)
     chosen = _with_epochs(plan(samples, model=settings.model, precision=settings.precision), settings)
     jobs = _jobs(settings, samples)
     if ranks.rank() == 0:
@@ -151,7 +152,7 @@ def _judge(
         _write_skipped(folder, samples)
         if "path" in samples.found:
             roots.confirm(folder.path, samples.found["path"])
-    tasks = _tasks(folder, samples, settings, trained_rows(len(samples), decided))
+    tasks = _tasks(folder, samples, settings, changed.rows)
     done = [task.finished() for task in tasks]
     left = [task for task, run in zip(tasks, done, strict=True) if run is None]
     on_start(Outlook(samples, chosen, jobs, None if train else _seconds(chosen, left, jobs)))

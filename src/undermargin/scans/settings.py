@@ -50,9 +50,7 @@ class Settings:
         return {_key(one): _named(getattr(self, one.name)) for one in fields(self)}
 
 
-COMPARED = tuple(
-    one.metadata.get("key", one.name) for one in fields(Settings) if one.metadata.get("is_compared", True)
-)
+COMPARED = tuple(one.metadata.get("key", one.name) for one in fields(Settings) if one.metadata.get("is_compared", True))
 # what follows from the settings and the data, and what else the numbers depend on
 DERIVED = ("model", "budget", "stops", "trusted", "jobs", "runs", "num_folds", "versions", "num_threads", "device",
            "num_processes")  # fmt: skip

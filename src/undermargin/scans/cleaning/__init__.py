@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from undermargin.storage import consent as roots
+from undermargin.errors import InputError
 from undermargin.scans.cleaning.arrays import labels_beside, write_arrays
 from undermargin.scans.cleaning.changes import Changes, Flagged, plan
 from undermargin.scans.cleaning.check import check
@@ -18,10 +18,10 @@ from undermargin.scans.cleaning.dataset import write_dataset
 from undermargin.scans.cleaning.edit import Edit
 from undermargin.scans.cleaning.json_lines import write_json_lines
 from undermargin.scans.cleaning.parquet import write_parquet
-from undermargin.sources.originals import ARRAYS, CLASS_FOLDERS, Originals
-from undermargin.errors import InputError
-from undermargin.storage.files import replacing
 from undermargin.scans.folder import Folder
+from undermargin.sources.originals import ARRAYS, CLASS_FOLDERS, Originals
+from undermargin.storage import consent as roots
+from undermargin.storage.files import replacing
 from undermargin.storage.json import to_json
 from undermargin.verdicts.record import Verdicts
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from undermargin.errors import InputError
 from undermargin.scans.cleaning.edit import Edit
 from undermargin.sources.arrays import LABEL_NAMES
-from undermargin.errors import InputError
 from undermargin.storage.files import replacing
 
 

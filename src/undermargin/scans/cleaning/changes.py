@@ -8,8 +8,9 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from undermargin.scans.decisions import Decision
 from undermargin.errors import InputError
+from undermargin.scans.decisions import Decision
+from undermargin.scans.effects import effects
 from undermargin.verdicts.record import Verdicts
 
 Ints = npt.NDArray[np.int64]
@@ -115,12 +116,10 @@ def plan(verdicts: Verdicts, decisions: Mapping[int, Decision], *, flagged: Flag
             is_dropped[index], why[index] = True, NO_OTHER
         else:
             new_labels[index] = suggested[index]
-    numbers = {name: number for number, name in enumerate(names)}
+    changed = effects(decisions, verdicts.labels, names)
+    is_dropped = np.where(changed.is_decided, changed.is_dropped, is_dropped)
+    new_labels = np.where(changed.is_decided, changed.labels, new_labels)
     for index, decision in decisions.items():
-        if decision.label is not None and decision.label not in numbers:
-            raise InputError(f"sample {index} was relabeled as {decision.label!r}, but the scan has no such class")
-        is_dropped[index] = decision.action == "drop"
-        new_labels[index] = verdicts.labels[index] if decision.label is None else numbers[decision.label]
         why[index] = f"decision of {decision.who}{f': {decision.note}' if decision.note else ''}"
     ids = [str(index) for index in range(len(verdicts))] if verdicts.ids is None else verdicts.ids
     return Changes(ids, names, verdicts.labels, new_labels, is_dropped, why, verdicts.scores)

@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 
+from undermargin.errors import InputError
 from undermargin.sources.originals import CLASS_FOLDERS, Originals
 from undermargin.sources.samples import Reading, encode_labels
 from undermargin.sources.source import load
-from undermargin.errors import InputError
 from undermargin.verdicts.record import Verdicts
 
 

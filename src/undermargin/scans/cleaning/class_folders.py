@@ -9,8 +9,8 @@ import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
-from undermargin.scans.cleaning.changes import Changes
 from undermargin.errors import InputError
+from undermargin.scans.cleaning.changes import Changes
 from undermargin.storage.files import making
 
 

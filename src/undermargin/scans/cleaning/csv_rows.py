@@ -3,9 +3,9 @@
 import re
 from pathlib import Path
 
+from undermargin.errors import InputError
 from undermargin.scans.cleaning.edit import Edit
 from undermargin.sources.delimited import delimiter
-from undermargin.errors import InputError
 from undermargin.storage.files import replacing
 
 BOM = b"\xef\xbb\xbf"

@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from undermargin.errors import InputError
 from undermargin.scans.cleaning.edit import Edit
 from undermargin.sources.quiet import no_progress_bars
-from undermargin.errors import InputError
 from undermargin.storage.files import making
 
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from undermargin.scans.cleaning.changes import Changes
 from undermargin.errors import InputError
+from undermargin.scans.cleaning.changes import Changes
 
 Rows = npt.NDArray[np.int64]
 

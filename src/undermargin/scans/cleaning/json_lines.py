@@ -4,8 +4,8 @@ import json
 import re
 from pathlib import Path
 
-from undermargin.scans.cleaning.edit import Edit
 from undermargin.errors import InputError
+from undermargin.scans.cleaning.edit import Edit
 from undermargin.storage.files import replacing
 
 SPACE = re.compile(r"[ \t\r\n]*")

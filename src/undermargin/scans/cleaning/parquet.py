@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from undermargin.scans.cleaning.edit import Edit
 from undermargin.errors import InputError
+from undermargin.scans.cleaning.edit import Edit
 from undermargin.storage.files import replacing
 
 
