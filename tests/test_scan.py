@@ -226,7 +226,7 @@ def test_interrupted_it_says_how_to_go_on(array_file, tmp_path):
     process.send_signal(signal.SIGINT)
     _, stderr = process.communicate(timeout=300)
     assert process.returncode == 130
-    assert "the same command goes on from there" in stderr
+    assert "Rerun the same command to resume" in stderr
 
 
 def test_a_cutoff_that_does_not_exist_is_refused_before_the_training(blobs, tmp_path):

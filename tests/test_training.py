@@ -23,7 +23,7 @@ from undermargin.scans.folder import Folder
 from undermargin.sources.pixels import Pixels
 from undermargin.sources.samples import Reading
 from undermargin.sources.source import load
-from undermargin.storage.files import load_tensors, save_tensors
+from undermargin.storage.tensors import load_tensors, save_tensors
 from undermargin.tracking.trajectories import Trajectories
 from undermargin.training.augmentation import Augmentation
 from undermargin.training.boosting import BoostingPlan

@@ -1,6 +1,5 @@
 """Who wears the extra label, and every choice of the procedure in one record."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
@@ -38,7 +37,12 @@ class Procedure:
     @property
     def cutoff(self) -> str:
         """The row of CUTOFFS that a scan is judged by if it is not told another."""
-        return "auto" if self.chosen_cutoff == "auto" else "reference" if self.is_strict else "paper"
+        return "auto" if self.chosen_cutoff == "auto" else self.percentile_cutoff
+
+    @property
+    def percentile_cutoff(self) -> str:
+        """The row of CUTOFFS that is a percentile of the threshold samples, strictly below it or not."""
+        return "reference" if self.is_strict else "paper"
 
     def num_threshold_samples(self, num_samples: int, num_classes: int) -> int:
         """How many samples wear the extra label in one fold."""
@@ -145,7 +149,9 @@ def _fold(number: int, given: Labels, is_threshold: Mask, num_classes: int) -> F
     return Fold(number, np.where(is_threshold, num_classes, given), is_threshold, given, num_classes)
 
 
-def seeds(procedure: Procedure, seed: int) -> Iterator[int]:
-    """The seed of each fold's training: the same for both where the procedure says so."""
-    for number in range(NUM_FOLDS):
-        yield seed if procedure.shares_seed else seed * NUM_FOLDS + number
+def trainings(labels: npt.ArrayLike, num_classes: int, *, seed: int, procedure: Procedure) -> list[tuple[Fold, int]]:
+    """Each fold with the seed of its training: the same for both where the procedure says so."""
+    return [
+        (fold, seed if procedure.shares_seed else seed * NUM_FOLDS + fold.number)
+        for fold in folds(labels, num_classes, seed=seed, procedure=procedure)
+    ]

@@ -7,7 +7,7 @@ import typer
 
 
 def identify(
-    scan: Annotated[Path, typer.Argument(help="A scan's folder.", show_default=False)],
+    scan: Annotated[Path, typer.Argument(help="Folder of the scan.", show_default=False)],
     cutoff: Annotated[
         str | None,
         typer.Option(

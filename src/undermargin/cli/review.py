@@ -11,22 +11,26 @@ if TYPE_CHECKING:
 
 
 def review(
-    scan: Annotated[Path, typer.Argument(help="A scan's folder.", show_default=False)],
-    port: Annotated[int | None, typer.Option(help="8765 where it is free.", show_default=False)] = None,
-    host: Annotated[str, typer.Option(help="Where to listen; others can reach it only if you say so.")] = "127.0.0.1",
-    no_open: Annotated[bool, typer.Option("--no-open", help="Print the address, open no browser.")] = False,
-    data: Annotated[Path | None, typer.Option(help="Where the data are now, if they were moved.")] = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Show data that were not scanned here.")] = False,
-    import_: Annotated[
-        Path | None, typer.Option("--import", help="Take in decisions from a CSV file; no page.")
+    scan: Annotated[Path, typer.Argument(help="Folder of the scan.", show_default=False)],
+    port: Annotated[
+        int | None, typer.Option(help="Port to listen on.", show_default="8765, or any that is free")
     ] = None,
-    export: Annotated[Path | None, typer.Option(help="Write the decisions to a CSV file; no page.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print what came of it as JSON.")] = False,
+    host: Annotated[
+        str, typer.Option(help="Address to listen on; by default only this machine can connect.")
+    ] = "127.0.0.1",
+    no_open: Annotated[bool, typer.Option("--no-open", help="Print the address; do not open a browser.")] = False,
+    data: Annotated[Path | None, typer.Option(help="Where the data are now, if they were moved.")] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Show data that were not scanned on this machine.")] = False,
+    import_: Annotated[
+        Path | None, typer.Option("--import", help="Import decisions from a CSV file; serve no page.")
+    ] = None,
+    export: Annotated[Path | None, typer.Option(help="Write the decisions to a CSV file; serve no page.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Look at the flagged samples and decide: keep, relabel or drop, with the keyboard.
 
-    Opens a page of your own, on this machine only. Every decision is on the disk before it is shown as made. On a
-    machine far away, forward a port (ssh -L 8765:localhost:8765 HOST) and open the printed address at home.
+    Serves a page to this machine only. Every decision is on disk before the page shows it as made. On a remote
+    machine, forward a port (ssh -L 8765:localhost:8765 HOST) and open the printed address locally.
 
     \b
         undermargin review scans/photos
@@ -46,11 +50,11 @@ def review(
 def _serve(
     scan: "Scan", host: str, port: int | None, data: Path | None, *, is_yes: bool, is_opened: bool, as_json: bool
 ) -> None:
-    from undermargin.cli import show
+    from undermargin.cli import show_results
     from undermargin.storage.json import to_json
 
     def start(address: str) -> None:
-        show.review_address(address, host)
+        show_results.review_address(address, host)
         if is_opened:
             import webbrowser
 
@@ -62,14 +66,18 @@ def _serve(
     if as_json:
         typer.echo(to_json(found))
     else:
-        show.review_progress(found, scan.path)
+        show_results.review_progress(found, scan.path)
 
 
 def _ask(folder: Path, path: Path) -> bool:
     """A folder made on another machine may name any path as its data."""
     if not sys.stdin.isatty():
         return False
-    typer.echo(f"{folder} was not scanned here. It wants to show data from:\n\n    {path}\n", err=True)
+    from undermargin.scans.terminal import visible
+
+    typer.echo(
+        f"{visible(folder)} was not scanned here. It wants to show data from:\n\n    {visible(path)}\n", err=True
+    )
     return typer.confirm("Show it?", err=True)
 
 
@@ -87,6 +95,6 @@ def _exchange(scan: "Scan", import_: Path | None, export: Path | None, *, as_jso
         typer.echo(to_json(found))
         return
     if import_ is not None:
-        typer.echo(f"{found['num_imported']} decisions imported, {found['num_replaced']} of them in place of others")
+        typer.echo(f"imported {found['num_imported']} decisions, {found['num_replaced']} of them replace others")
     if export is not None:
-        typer.echo(f"{found['num_exported']} decisions written to {export}")
+        typer.echo(f"wrote {found['num_exported']} decisions to {export}")

@@ -1,7 +1,7 @@
 """`Scan`: everything that can be done with the samples of a data set once they have scores."""
 
 import html
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -173,6 +173,7 @@ class Scan:
         to: str | Path | None = None,
         *,
         flagged: "Flagged" = "drop",
+        only_decided: bool = False,
         indices: str | Path | None = None,
         is_linked: bool = False,
         data: str | Path | None = None,
@@ -180,19 +181,20 @@ class Scan:
         """Write the data set without dropped samples and with relabels applied, and return what changed.
 
         Decisions come first; `flagged` says what happens to flagged samples without one: drop, relabel or keep.
-        `indices` is a CSV file for index, id and label of what stays. With neither path nothing is written.
-        `data` is where the data are now, if they were moved.
+        `only_decided` keeps them: nothing changes that nobody has looked at. `indices` is a CSV file for index, id and
+        label of what stays. With neither path nothing is written. `data` is where the data are now, if they were moved.
         """
         from undermargin.scans.cleaning import Cleaning
 
-        cleaning = Cleaning.of(self.path, flagged=flagged, data=data)
+        cleaning = Cleaning.of(self.path, flagged="keep" if only_decided else flagged, data=data)
         written: list[Path] = []
         if to is not None:
             written += [Path(to), cleaning.write(to, is_linked=is_linked)]
         if indices is not None:
             cleaning.write_indices(indices)
             written.append(Path(indices))
-        return cleaning.summary() | {"written": [str(path) for path in written]}
+        counts = _by_origin(cleaning.changes.rows(), self.decisions)
+        return cleaning.summary() | counts | {"written": [str(path) for path in written]}
 
     def export(
         self,
@@ -266,6 +268,15 @@ class Scan:
 
 def _cell(value: Any) -> str:
     return f"{value:.2f}" if isinstance(value, float) else html.escape("" if value is None else str(value))
+
+
+def _by_origin(changes: Sequence[Mapping[str, Any]], decided: Mapping[int, Decision]) -> dict[str, int]:
+    """How many samples are dropped and relabeled by decisions, and how many by verdicts alone."""
+    counts = {f"num_{action}_by_{by}": 0 for action in ("dropped", "relabeled") for by in ("decision", "verdict")}
+    for change in changes:
+        action = "dropped" if change["action"] == "drop" else "relabeled"
+        counts[f"num_{action}_by_{'decision' if change['index'] in decided else 'verdict'}"] += 1
+    return counts
 
 
 def _view(name: str) -> Any:
