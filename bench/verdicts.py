@@ -25,8 +25,8 @@ from sklearn.model_selection import StratifiedKFold
 
 from bench.__main__ import commit
 from bench.verdict_sets import KINDS, SETS, load, noisy
-from undermargin import Procedure, Run, Tracker, Verdicts, folds, identify
-from undermargin.procedure import seeds
+from undermargin import Procedure, Run, Tracker, Verdicts, identify
+from undermargin.procedure import trainings
 from undermargin.sources.samples import Samples
 from undermargin.training.plan import FEATURE_EPOCHS, is_small, num_folds, plan
 from undermargin.training.stop import Stop
@@ -95,8 +95,7 @@ def _plan(samples: Samples) -> Any:
 
 def _folds(samples: Samples, seed: int) -> Any:
     procedure = Procedure.default.with_folds(num_folds(samples))
-    made = folds(samples.labels, samples.num_classes, seed=seed, procedure=procedure)
-    return zip(made, seeds(procedure, seed), strict=True)
+    return trainings(samples.labels, samples.num_classes, seed=seed, procedure=procedure)
 
 
 def _train(samples: Samples, fold: Any, seed: int, folder: Path) -> int:

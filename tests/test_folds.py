@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from undermargin import Procedure, folds, threshold_samples
 from undermargin.errors import InputError
-from undermargin.procedure import seeds
+from undermargin.procedure import trainings
 
 PROCEDURES = [Procedure.paper, Procedure.reference, Procedure.default]
 
@@ -81,8 +81,9 @@ def test_the_labels_given_are_not_changed():
 
 
 def test_folds_train_from_different_seeds_except_in_the_authors_code():
-    assert list(seeds(Procedure.paper, 3)) == [6, 7]
-    assert list(seeds(Procedure.reference, 3)) == [3, 3]
+    for procedure, expected in ((Procedure.paper, [6, 7]), (Procedure.reference, [3, 3])):
+        pairs = trainings([0, 1] * 20, 2, seed=3, procedure=procedure)
+        assert [(fold.number, seed) for fold, seed in pairs] == list(enumerate(expected))
 
 
 @pytest.mark.parametrize(

@@ -465,6 +465,7 @@ def test_minilm_features_find_flipped_labels_among_texts_that_share_no_word(rng,
     true_labels = np.repeat(np.arange(3), [len(line.split()) for line in things.values()])
     labels = noise.uniform(true_labels, 0.15, 3, seed=0)
     frame = pd.DataFrame({"text": texts, "label": labels})
-    verdicts = [scan((features("minilm", texts), labels), tmp_path / "meaning"), scan(frame, tmp_path / "words")]
+    scans = [scan((features("minilm", texts), labels), tmp_path / "meaning"), scan(frame, tmp_path / "words")]
+    verdicts = [one.verdicts for one in scans]
     meaning, words = (metrics.identification(each, labels != true_labels)["average_precision"] for each in verdicts)
     assert meaning > 2 * words  # a word that occurs once says nothing about another

@@ -9,7 +9,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from tests import reference
 from undermargin import Tracker, Trajectories, folds
 from undermargin.errors import InputError, ObservationError, UndermarginWarning
-from undermargin.storage.files import save_tensors
+from undermargin.storage.tensors import save_tensors
 from undermargin.tracking.observations import as_labels
 from undermargin.tracking.scores import SCORES
 

@@ -17,8 +17,10 @@ from undermargin.models.images import Normalised
 from undermargin.models.small import small_cnn
 from undermargin.procedure import NUM_FOLDS
 from undermargin.scans.folder import Folder
-from undermargin.scans.scan import scan
+from undermargin.scans.procedure import Hooks, run
+from undermargin.scans.settings import Settings
 from undermargin.sources.digits import NUM_CLASSES, Digits, load_digits
+from undermargin.sources.samples import Reading
 from undermargin.storage.files import replacing
 from undermargin.training.engine import Budget
 from undermargin.training.network import NetworkPlan
@@ -85,13 +87,9 @@ def flip_and_scan(
     """The flipped labels and the verdicts of a scan of them."""
     labels = noise.uniform(digits.train_labels, rate, NUM_CLASSES, seed=seed)
     _write_data(folder, digits, labels)
-    verdicts = scan(
-        folder / DATA,
-        folder.path,
-        epochs=epochs,
-        seed=seed,
-        on_epoch=lambda progress: advance(f"fold {progress.fold}"),
-    )
+    reading, settings = Reading(), Settings(epochs=epochs, seed=seed)
+    hooks = Hooks(on_epoch=lambda progress: advance(f"fold {progress.fold}"))
+    verdicts = run(folder / DATA, folder, reading, settings, hooks)
     return labels, verdicts
 
 

@@ -1,6 +1,5 @@
 """Folds: which samples get the extra label, and the choices of the procedure in one record."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal
 
@@ -44,8 +43,11 @@ class Procedure:
     @property
     def cutoff(self) -> str:
         """The default cutoff of a scan with this procedure: the name of a row of CUTOFFS."""
-        if self.chosen_cutoff == "probability":
-            return "probability"
+        return "probability" if self.chosen_cutoff == "probability" else self.percentile_cutoff
+
+    @property
+    def percentile_cutoff(self) -> str:
+        """The row of CUTOFFS that uses the percentile of the threshold samples, strictly below it or not."""
         return "reference" if self.is_strict else "paper"
 
     def num_threshold_samples(self, num_samples: int, num_classes: int) -> int:
@@ -169,7 +171,9 @@ def _fold(number: int, given: Labels, is_threshold: Mask, num_classes: int) -> F
     return Fold(number, np.where(is_threshold, num_classes, given), is_threshold, given, num_classes)
 
 
-def seeds(procedure: Procedure, seed: int) -> Iterator[int]:
-    """The seed of each fold's training; the same for all folds if the procedure shares it."""
-    for number in range(procedure.num_folds):
-        yield seed if procedure.shares_seed else seed * procedure.num_folds + number
+def trainings(labels: npt.ArrayLike, num_classes: int, *, seed: int, procedure: Procedure) -> list[tuple[Fold, int]]:
+    """Each fold with the seed of its training: the same for all folds if the procedure shares it."""
+    return [
+        (fold, seed if procedure.shares_seed else seed * procedure.num_folds + fold.number)
+        for fold in folds(labels, num_classes, seed=seed, procedure=procedure)
+    ]

@@ -15,7 +15,7 @@ def methods(
     """
     import json
 
-    from undermargin.cli import show
+    from undermargin.cli import show_methods
     from undermargin.cutoffs import CUTOFFS
     from undermargin.recipes.table import RECIPES
     from undermargin.tracking.scores import SCORES
@@ -41,9 +41,9 @@ def methods(
     if as_json:
         typer.echo(json.dumps({"scores": scores, "cutoffs": cutoffs, "recipes": recipes}, indent=2))
     else:
-        show.methods("Scores: what a tracker watches; low is suspicious", scores)
-        show.methods("Cutoffs: where suspicious begins; or rate:0.4, where the noise rate is known", cutoffs)
-        show.recipes("Recipes: ways to train on noisy labels; cost is in trainings of one network", recipes)
+        show_methods.methods("Scores: what a tracker computes; low is suspicious", scores)
+        show_methods.methods("Cutoffs: where suspicious begins; rate:0.4 if the noise rate is known", cutoffs)
+        show_methods.recipes("Recipes: ways to train on noisy labels; cost in trainings of one network", recipes)
 
 
 def _row(name: str, description: str, paper: str, needs: list[tuple[bool, str]]) -> dict[str, Any]:

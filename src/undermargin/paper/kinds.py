@@ -17,7 +17,7 @@ from undermargin.paper.prepared import Prepared, lesson
 from undermargin.recipes import Fitted
 from undermargin.recipes.aum import Aum
 from undermargin.recipes.lesson import trained_without
-from undermargin.storage.files import only_one
+from undermargin.storage.locks import only_one
 from undermargin.tracking.run import Run
 from undermargin.training.engine import Budget
 from undermargin.training.objective import Objective, Step

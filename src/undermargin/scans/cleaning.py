@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from undermargin.errors import InputError
 from undermargin.scans.decisions import Decision
+from undermargin.scans.effects import effects
 from undermargin.scans.folder import Folder
 from undermargin.sources.base import Edit, Source
 from undermargin.storage import consent
@@ -116,7 +117,7 @@ def plan(verdicts: Verdicts, decisions: Mapping[int, Decision], *, flagged: Flag
     """
     if verdicts.labels is None:
         raise InputError("the verdicts have no labels, so there is nothing to clean; give labels to the runs")
-    names = _class_names(verdicts)
+    names = verdicts.classes
     new_labels, is_dropped = verdicts.labels.copy(), np.zeros(len(verdicts), bool)
     why: dict[int, str] = {}
     suggested = verdicts.suggested_labels
@@ -128,22 +129,13 @@ def plan(verdicts: Verdicts, decisions: Mapping[int, Decision], *, flagged: Flag
             is_dropped[index], why[index] = True, NO_OTHER
         else:
             new_labels[index] = suggested[index]
-    numbers = {name: number for number, name in enumerate(names)}
+    changed = effects(decisions, verdicts.labels, names)
+    is_dropped = np.where(changed.is_decided, changed.is_dropped, is_dropped)
+    new_labels = np.where(changed.is_decided, changed.labels, new_labels)
     for index, decision in decisions.items():
-        if decision.label is not None and decision.label not in numbers:
-            raise InputError(f"sample {index} was relabeled as {decision.label!r}, but the scan has no such class")
-        is_dropped[index] = decision.action == "drop"
-        new_labels[index] = verdicts.labels[index] if decision.label is None else numbers[decision.label]
         why[index] = f"decision of {decision.who}{f': {decision.note}' if decision.note else ''}"
     ids = [str(index) for index in range(len(verdicts))] if verdicts.ids is None else verdicts.ids
     return Changes(ids, names, verdicts.labels, new_labels, is_dropped, why, verdicts.scores)
-
-
-def _class_names(verdicts: Verdicts) -> list[str]:
-    if verdicts.class_names is not None:
-        return list(verdicts.class_names)
-    highest = [values.max(initial=-1) for values in (verdicts.labels, verdicts.suggested_labels) if values is not None]
-    return [str(number) for number in range(int(max(highest)) + 1)]
 
 
 @dataclass(frozen=True)

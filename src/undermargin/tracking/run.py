@@ -133,7 +133,7 @@ class Run:
         about = {"fold": self.fold, "score": self.score, "class_names": self.class_names}
         table = pa.table(columns).replace_schema_metadata({"undermargin": json.dumps(about)})
         with replacing(path) as partial:
-            pq.write_table(table, partial, compression="zstd")
+            pq.write_table(table, partial, compression="zstd", write_page_checksum=True)
 
     @classmethod
     def load(cls, path: str | Path) -> "Run":
@@ -142,7 +142,7 @@ class Run:
         import pyarrow.parquet as pq
 
         try:
-            table = pq.read_table(path)
+            table = pq.read_table(path, page_checksum_verification=True)
             about = json.loads((table.schema.metadata or {})[b"undermargin"])
             needed = {"scores": table["score"].to_numpy(), "is_threshold": table["is_threshold"].to_numpy()}
             told = {name: about[name] for name in ("fold", "score", "class_names")}

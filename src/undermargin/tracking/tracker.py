@@ -13,7 +13,7 @@ from torch import Tensor
 
 from undermargin.errors import InputError, NotMergedError, ObservationError, UndermarginWarning
 from undermargin.procedure import Fold
-from undermargin.storage.files import load_tensors, save_tensors
+from undermargin.storage.tensors import load_tensors, save_tensors
 from undermargin.tracking.observations import Ids, as_indices, as_labels, as_logits
 from undermargin.tracking.ranks import device_of_ranks, max_over_ranks, num_ranks, rank
 from undermargin.tracking.run import Run

@@ -1,25 +1,33 @@
-"""What a scan shows on standard error while it runs."""
+"""What a scan shows on standard error while it runs: what was found, then a bar for each fold."""
 
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-if TYPE_CHECKING:
-    from undermargin.scans.scan import Outlook
-    from undermargin.scans.scan import Progress as ScanProgress
+from undermargin.scans.terminal import shown
 
-LINES = 10  # of progress for the images and for each fold, where there is no terminal
+if TYPE_CHECKING:
+    from undermargin.scans.procedure import Outlook
+    from undermargin.training.fold import Progress as FoldProgress
+
+LINES = 10  # of text for the images and for each fold, where bars cannot be drawn
 
 
 class ScanDisplay:
-    """What a scan shows on standard error while it runs: what was found, then a bar for each fold."""
+    """Bars in terminals and notebooks, lines of text elsewhere.
 
-    def __init__(self, *, is_quiet: bool) -> None:
-        self.is_quiet = is_quiet
-        self.tenths = 0  # of the images, read and said so
+    `is_shown`: True shows either, False nothing, None bars only.
+    """
+
+    def __init__(self, *, is_shown: bool | None) -> None:
+        console = Console(stderr=True, highlight=False)
+        # rich updates its bars in a notebook with the help of ipywidgets
+        self.has_bars = console.is_terminal or (console.is_jupyter and find_spec("ipywidgets") is not None)
+        is_quiet = not (self.has_bars or console.is_jupyter) if is_shown is None else not is_shown
         self.console = Console(stderr=True, highlight=False, quiet=is_quiet)
+        self.tenths = 0  # of the images that were reported as read
         columns = (
             TextColumn("{task.description}"),
             BarColumn(),
@@ -27,7 +35,7 @@ class ScanDisplay:
             TextColumn("epochs, {task.fields[state]}"),
             TimeRemainingColumn(),
         )
-        self.bar = Progress(*columns, console=self.console, transient=True, disable=is_quiet)
+        self.bar = Progress(*columns, console=self.console, transient=True, disable=is_quiet or not self.has_bars)
         self.tasks = [self.bar.add_task("", total=None, state="waiting", visible=False) for _ in range(2)]
 
     def __enter__(self) -> "ScanDisplay":
@@ -38,7 +46,7 @@ class ScanDisplay:
             self.bar.stop()
 
     def read(self, done: int, total: int) -> None:
-        """Say how many images were read: on one line that is written over; without a terminal, now and then."""
+        """Show how many images were read: on one line that is overwritten, or a line of text now and then."""
         if self.console.is_terminal:
             self.console.print(f"[dim]reading images: {done:,} of {total:,}[/]", end="\n" if done == total else "\r")
         elif done * LINES // total > self.tenths:
@@ -46,41 +54,41 @@ class ScanDisplay:
             self.console.print(f"reading images: {done:,} of {total:,}")
 
     def start(self, outlook: "Outlook") -> None:
-        """Say what was found, what will be done and how long it may take."""
+        """Show what was found, what will be trained and how long it may take."""
         samples, chosen = outlook.samples, outlook.plan
         found = samples.found
-        where = f" in {escape(found['path'])}" if "path" in found else ""
+        where = f" in {shown(found['path'])}" if "path" in found else ""
         self.console.print(f"[bold]{len(samples):,}[/] samples ({samples.kind}), {samples.num_classes} classes{where}")
         for guess in found.get("guessed", []):
-            self.console.print(f"[dim]guessed {escape(guess)}[/]")
+            self.console.print(f"[dim]guessed {shown(guess)}[/]")
         if samples.skipped:
             self.console.print(f"[yellow]{len(samples.skipped)} could not be read[/] and are listed in skipped.csv")
         if found.get("empty_classes"):
-            self.console.print(f"[yellow]classes without images:[/] {escape(', '.join(found['empty_classes']))}")
+            self.console.print(f"[yellow]classes without images:[/] {shown(', '.join(found['empty_classes']))}")
         if outlook.seconds is not None:
             beside = ", both folds side by side" if outlook.jobs > 1 else ""
             self.console.print(
-                f"[dim]{escape(chosen.model)}, at most 2 x {chosen.budget.epochs} epochs: up to "
+                f"[dim]{shown(chosen.model)}, at most 2 x {chosen.budget.epochs} epochs: up to "
                 f"{_duration(outlook.seconds)}{beside}[/]"
             )
         for fold, task in enumerate(self.tasks):
             self.bar.update(task, total=chosen.budget.epochs, description=f"fold {fold}", visible=True)
-        if self.console.is_terminal:
+        if self.has_bars:
             self.bar.start()
 
-    def epoch(self, progress: "ScanProgress") -> None:
-        """Move a fold's bar on; where nobody watches, as in a batch job, print a line now and then."""
+    def epoch(self, progress: "FoldProgress") -> None:
+        """Advance a fold's bar, or print a line now and then, as for a batch job."""
         state = f"{progress.samples_per_second:,.0f} samples/s, cutoff {progress.cutoff:.2f}"
         total = progress.epoch if progress.is_last else progress.epochs
         self.bar.update(self.tasks[progress.fold], completed=progress.epoch, total=total, state=state)
         every = max(1, progress.epochs // LINES)
-        if not self.console.is_terminal and (progress.is_last or progress.epoch % every == 0):
-            enough = ", enough" if progress.is_last and progress.epoch < progress.epochs else ""
-            self.console.print(f"fold {progress.fold}: epoch {progress.epoch} of {progress.epochs}{enough}, {state}")
+        if not self.has_bars and (progress.is_last or progress.epoch % every == 0):
+            settled = ", the ranking has settled" if progress.is_last and progress.epoch < progress.epochs else ""
+            self.console.print(f"fold {progress.fold}: epoch {progress.epoch} of {progress.epochs}{settled}, {state}")
 
 
 def _duration(seconds: float) -> str:
-    """In words, as exact as an estimate can be."""
+    """An estimate for reading, with as many digits as it deserves."""
     if seconds < 60:
         return f"{max(1, round(seconds))} s"
     return f"{round(seconds / 60)} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
