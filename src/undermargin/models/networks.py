@@ -36,6 +36,7 @@ NETWORKS: Mapping[str, MakeNetwork] = MappingProxyType(
         # on a laptop: the first convolution halves the image
         "resnet8-half": partial(small_resnet, depth=8, is_halved=True),
         "resnet14-half": partial(small_resnet, depth=14, is_halved=True),
+        "resnet32-half": partial(small_resnet, depth=32, is_halved=True),
         "densenet22-half": partial(densenet, depth=22, is_halved=True),
         "densenet28-half": partial(densenet, depth=28, is_halved=True),
         "resnet20": partial(small_resnet, depth=20),
