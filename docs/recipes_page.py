@@ -66,7 +66,7 @@ fitted.test_error(), fitted.verdicts.summary()["flagged_share"]
 
 - `model` makes a network from a number of outputs (recipe `aum` asks for one more than there are classes). Images come
   to it as numbers around 0, (batch, channels, height, width), everything else as numbers of mean 0 and deviation 1. The
-  [paper's networks](official-data.md) are made like this: `partial(NETWORKS["lenet5"], side=28)`.
+  [paper's networks](official-data.md) go by their names: `model="lenet5"`.
 - `Budget` is the paper's optimizer unless it says otherwise: SGD with a rate of .1, momentum .9 and decay 1e-4, for
   networks with batch normalisation. One without wants a tenth of that rate, or `optimizer="adamw"` with .001. Whether
   a recipe helps can depend on it: compare recipes at a rate that standard training likes.

@@ -16,9 +16,11 @@ from torch import nn
 
 from undermargin import noise, scan
 from undermargin.errors import InputError, ModelError, UndermarginError
-from undermargin.models import pretrained
-from undermargin.models.pretrained import check, features, image_size, is_tuned, names, transformer
+from undermargin.models.names import check, image_size, is_tuned, names
+from undermargin.models.pretrained import huggingface
+from undermargin.models.pretrained.frozen import features
 from undermargin.models.pretrained.scaling import Scaling
+from undermargin.models.pretrained.tuned import transformer
 from undermargin.training.network import Budget, Training, build
 from undermargin.verdicts import metrics
 
@@ -178,7 +180,7 @@ def test_the_size_of_images_is_known_before_they_are_loaded(vit, bert):
 def test_image_processors_of_several_ages_are_understood(vit, tmp_path, processor, size, mean, deviation):
     (tmp_path / "config.json").write_text((vit / "config.json").read_text())
     (tmp_path / "preprocessor_config.json").write_text(json.dumps(processor))
-    found = pretrained.huggingface.scaling(str(tmp_path))
+    found = huggingface.scaling(str(tmp_path))
     assert (found.size, found.mean[0], found.deviation[0]) == pytest.approx((size, mean, deviation))
 
 
@@ -188,15 +190,17 @@ def test_a_model_is_of_images_or_of_text(bert, vit):
     check(f"hf:{vit}", "images")
     with pytest.raises(ModelError, match="has no tokenizer; it is not a model of text"):
         check(f"hf:{vit}", "text")
-    with pytest.raises(ModelError, match="hf-tune:.* is a model of text; those for images: efficientnet-lite0, "):
+    with pytest.raises(ModelError, match="hf-tune:.* is a model of text; those for images: resnet8-fast, .*, hf:NAME"):
         check(f"hf-tune:{vit}", "images")
-    with pytest.raises(ModelError, match="is a model of text; those for table: none"):
+    with pytest.raises(ModelError, match="is a model of text; those for table: network, boosting"):
         check("minilm", "table")
 
 
 def test_an_unknown_name_is_answered_with_the_names_there_are():
-    for name in ("resnet50", "keras:resnet50", "hf:", ""):
-        with pytest.raises(ModelError, match="there are efficientnet-lite0, .*, minilm, hf-tune:NAME"):
+    for name in ("resnet51", "keras:resnet50", "hf:", ""):
+        with pytest.raises(
+            ModelError, match="there is no model .*; choose from resnet8-fast, .*, minilm, .*hf-tune:NAME"
+        ):
             check(name)
     assert [name for name in names() if is_tuned(name)] == ["hf-tune:NAME"]
 

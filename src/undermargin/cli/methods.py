@@ -8,7 +8,7 @@ import typer
 def methods(
     as_json: Annotated[bool, typer.Option("--json", help="Print the tables as JSON.")] = False,
 ) -> None:
-    """List every score, cutoff and recipe, with its paper and what it needs.
+    """List every score, cutoff, recipe and model, with its paper and what it needs.
 
     \b
         undermargin methods
@@ -16,15 +16,30 @@ def methods(
     import json
 
     from undermargin.cli import show
-    from undermargin.cutoffs import CUTOFFS
-    from undermargin.recipes.table import RECIPES
+
+    tables = {"scores": _scores(), "cutoffs": _cutoffs(), "recipes": _recipes(), "models": _models()}
+    if as_json:
+        typer.echo(json.dumps(tables, indent=2))
+        return
+    show.methods("Scores: what a tracker watches; low is suspicious", tables["scores"])
+    show.methods("Cutoffs: where suspicious begins; or rate:0.4, if the noise rate is known", tables["cutoffs"])
+    show.recipes("Recipes: ways to train on noisy labels; cost is in trainings of one network", tables["recipes"])
+    _show_models(tables["models"])
+
+
+def _scores() -> list[dict[str, Any]]:
     from undermargin.tracking.scores import SCORES
 
-    scores = [
+    return [
         _row(name, score.description, score.paper, [(score.needs_epochs, "end_epoch()")])
         for name, score in SCORES.items()
     ]
-    cutoffs = [
+
+
+def _cutoffs() -> list[dict[str, Any]]:
+    from undermargin.cutoffs import CUTOFFS
+
+    return [
         _row(
             name,
             cutoff.description,
@@ -33,17 +48,47 @@ def methods(
         )
         for name, cutoff in CUTOFFS.items()
     ]
-    recipes = [
+
+
+def _recipes() -> list[dict[str, Any]]:
+    from undermargin.recipes.table import RECIPES
+
+    return [
         _row(name, recipe.description, recipe.paper, [(True, need) for need in recipe.needs])
         | {"num_networks": recipe.num_networks, "trainings": recipe.trainings}
         for name, recipe in RECIPES.items()
     ]
-    if as_json:
-        typer.echo(json.dumps({"scores": scores, "cutoffs": cutoffs, "recipes": recipes}, indent=2))
-    else:
-        show.methods("Scores: what a tracker watches; low is suspicious", scores)
-        show.methods("Cutoffs: where suspicious begins; or rate:0.4, where the noise rate is known", cutoffs)
-        show.recipes("Recipes: ways to train on noisy labels; cost is in trainings of one network", recipes)
+
+
+def _models() -> list[dict[str, Any]]:
+    from undermargin.models.names import default, shown
+    from undermargin.models.table import MODELS
+
+    return [
+        {
+            "name": shown(name),
+            "description": model.description,
+            "kinds": list(model.kinds),
+            "is_default_for": [kind for kind in model.kinds if default(kind) == name],
+            "num_parameters": model.num_parameters,
+            "extra": model.extra,
+        }
+        for name, model in MODELS.items()
+    ]
+
+
+def _show_models(rows: list[dict[str, Any]]) -> None:
+    """Models, two lines each: too much for the columns of a narrow terminal."""
+    from undermargin.cli.show import console
+
+    console.print("[italic]Models: what --model takes; parameters are counted with ten classes[/]\n")
+    for row in rows:
+        kinds = [f"{kind} (default)" if kind in row["is_default_for"] else kind for kind in row["kinds"]]
+        size = [] if row["num_parameters"] is None else [f"{row['num_parameters']:,} parameters"]
+        needs = [rf"needs undermargin\[{row['extra']}]"] if row["extra"] else []
+        console.print(f"[bold]{row['name']}[/]  {row['description']}")
+        console.print(f"    [dim]{'; '.join([', '.join(kinds), *size, *needs])}[/]")
+    console.print()
 
 
 def _row(name: str, description: str, paper: str, needs: list[tuple[bool, str]]) -> dict[str, Any]:

@@ -5,8 +5,6 @@ from itertools import pairwise
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 - torch's own name for it
 
-from undermargin.models.images import normalised
-
 
 class Block(nn.Module):
     """Two convolutions around a shortcut that has no parameters: averaged where it shrinks, zeros where it widens."""
@@ -50,14 +48,6 @@ class SmallResNet(nn.Module):
         return logits
 
 
-class ResNet(SmallResNet):
-    """A residual network that takes images as bytes, uint8 (batch, height, width, channels)."""
-
-    def forward(self, images: Tensor) -> Tensor:
-        """Logits (batch, outputs)."""
-        return super().forward(normalised(images, self.stem.weight.dtype))
-
-
 def small_resnet(
     num_outputs: int, *, channels: int = 3, side: int = 32, depth: int = 32, is_halved: bool = False
 ) -> nn.Module:
@@ -66,4 +56,13 @@ def small_resnet(
     `is_halved` halves small sides, too, which makes it three times as fast on a CPU.
     """
     stem_stride = 2 if side > 32 or is_halved else 1
+    return SmallResNet(num_outputs, channels=channels, blocks=(depth - 2) // 6, stem_stride=stem_stride)
+
+
+def fast_resnet(num_outputs: int, *, channels: int = 3, side: int = 32, depth: int = 8) -> nn.Module:
+    """ResNet-`depth` whose first convolution leaves about 16 pixels a side.
+
+    It is several times as fast on a CPU as the paper's, which keeps 32, and ranks samples as well.
+    """
+    stem_stride = min(max(round(side / 16), 1), 4)
     return SmallResNet(num_outputs, channels=channels, blocks=(depth - 2) // 6, stem_stride=stem_stride)

@@ -16,7 +16,7 @@ from torch import nn
 from undermargin import noise
 from undermargin.errors import InputError
 from undermargin.models.images import PHOTOS, SPREADS, Centre, Spread, Standardised
-from undermargin.models.networks import NETWORKS
+from undermargin.models.names import row
 from undermargin.paper import photos
 from undermargin.paper.cell import Cell
 from undermargin.paper.study import Study
@@ -145,7 +145,10 @@ def _has_bf16() -> bool:
 
 
 def _network(name: str, channels: int, side: int, spread: Spread, num_outputs: int) -> nn.Module:
-    return nn.Sequential(Centre(side), Standardised(NETWORKS[name](num_outputs, channels=channels, side=side), spread))
+    make = row(name).make
+    if make is None:
+        raise InputError(f"{name} is not a network for images that is trained from scratch")
+    return nn.Sequential(Centre(side), Standardised(make(num_outputs, channels=channels, side=side), spread))
 
 
 def _augmentation(study: Study, side: int) -> Augment | None:

@@ -16,8 +16,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from undermargin.models import names
 from undermargin.models.pretrained import huggingface
-from undermargin.models.pretrained.names import check, split
 
 # Devlin et al. 2019 (BERT), appendix A.3: 2 to 4 epochs of AdamW with batches of 16 or 32
 TUNING: Mapping[str, Any] = MappingProxyType(
@@ -29,8 +29,8 @@ DROPOUT = 0.1
 def transformer(name: str, texts: list[str]) -> tuple[tuple[Tensor, Tensor], Callable[[int], nn.Module]]:
     """What a training of `hf-tune:NAME` takes: (`input_ids`, `attention_mask`), each (texts, tokens), and a function
     that makes the network for a number of outputs, its last layer drawn anew each time."""
-    check(name, "text")
-    _, own_name = split(name)
+    names.check(name, "text")
+    _, own_name = names.split(name)
     inputs = huggingface.tokens(huggingface.tokenizer(own_name), texts)
     return inputs, partial(Classifier, own_name)
 
