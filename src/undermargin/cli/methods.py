@@ -8,23 +8,38 @@ import typer
 def methods(
     as_json: Annotated[bool, typer.Option("--json", help="Print the tables as JSON.")] = False,
 ) -> None:
-    """List every score, cutoff and recipe, with its paper and what it needs.
+    """List every score, cutoff, recipe and model, with its paper and what it needs.
 
     \b
         undermargin methods
     """
     import json
 
-    from undermargin.cli import show_methods
-    from undermargin.cutoffs import CUTOFFS
-    from undermargin.recipes.table import RECIPES
+    from undermargin.cli import show_methods as show
+
+    tables = {"scores": _scores(), "cutoffs": _cutoffs(), "recipes": _recipes(), "models": _models()}
+    if as_json:
+        typer.echo(json.dumps(tables, indent=2))
+        return
+    show.methods("Scores: what a tracker watches; low is suspicious", tables["scores"])
+    show.methods("Cutoffs: where suspicious begins; or rate:0.4, if the noise rate is known", tables["cutoffs"])
+    show.recipes("Recipes: ways to train on noisy labels; cost is in trainings of one network", tables["recipes"])
+    show.models("Models: what --model takes; parameters are counted with ten classes", tables["models"])
+
+
+def _scores() -> list[dict[str, Any]]:
     from undermargin.tracking.scores import SCORES
 
-    scores = [
+    return [
         _row(name, score.description, score.paper, [(score.needs_epochs, "end_epoch()")])
         for name, score in SCORES.items()
     ]
-    cutoffs = [
+
+
+def _cutoffs() -> list[dict[str, Any]]:
+    from undermargin.cutoffs import CUTOFFS
+
+    return [
         _row(
             name,
             cutoff.description,
@@ -33,17 +48,33 @@ def methods(
         )
         for name, cutoff in CUTOFFS.items()
     ]
-    recipes = [
+
+
+def _recipes() -> list[dict[str, Any]]:
+    from undermargin.recipes.table import RECIPES
+
+    return [
         _row(name, recipe.description, recipe.paper, [(True, need) for need in recipe.needs])
         | {"num_networks": recipe.num_networks, "trainings": recipe.trainings}
         for name, recipe in RECIPES.items()
     ]
-    if as_json:
-        typer.echo(json.dumps({"scores": scores, "cutoffs": cutoffs, "recipes": recipes}, indent=2))
-    else:
-        show_methods.methods("Scores: what a tracker computes; low is suspicious", scores)
-        show_methods.methods("Cutoffs: where suspicious begins; rate:0.4 if the noise rate is known", cutoffs)
-        show_methods.recipes("Recipes: ways to train on noisy labels; cost in trainings of one network", recipes)
+
+
+def _models() -> list[dict[str, Any]]:
+    from undermargin.models.names import default, shown
+    from undermargin.models.table import MODELS
+
+    return [
+        {
+            "name": shown(name),
+            "description": model.description,
+            "kinds": list(model.kinds),
+            "is_default_for": [kind for kind in model.kinds if default(kind) == name],
+            "num_parameters": model.num_parameters,
+            "extra": model.extra,
+        }
+        for name, model in MODELS.items()
+    ]
 
 
 def _row(name: str, description: str, paper: str, needs: list[tuple[bool, str]]) -> dict[str, Any]:

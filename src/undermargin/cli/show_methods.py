@@ -27,3 +27,15 @@ def recipes(title: str, rows: list[dict[str, Any]]) -> None:
         console.print(f"[bold]{row['name']}[/]  {row['description']}")
         console.print(f"    [dim]{about}[/]")
     console.print()
+
+
+def models(title: str, rows: list[dict[str, Any]]) -> None:
+    """Models, two lines each: too much for the columns of a narrow terminal."""
+    console.print(f"[italic]{title}[/]\n")
+    for row in rows:
+        kinds = [f"{kind} (default)" if kind in row["is_default_for"] else kind for kind in row["kinds"]]
+        size = [] if row["num_parameters"] is None else [f"{row['num_parameters']:,} parameters"]
+        needs = [rf"needs undermargin\[{row['extra']}]"] if row["extra"] else []
+        console.print(f"[bold]{row['name']}[/]  {row['description']}")
+        console.print(f"    [dim]{'; '.join([', '.join(kinds), *size, *needs])}[/]")
+    console.print()

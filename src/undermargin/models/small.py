@@ -18,6 +18,11 @@ def small_cnn(num_outputs: int, *, channels: int = 1, width: int = 32, depth: in
     )
 
 
+def small(num_outputs: int, *, channels: int = 1, side: int = 8, width: int = 32) -> nn.Module:  # noqa: ARG001
+    """For images of a few pixels, of any side."""
+    return small_cnn(num_outputs, channels=channels, width=width)
+
+
 def _stage(inputs: int, outputs: int, depth: int) -> list[nn.Module]:
     layers: list[nn.Module] = []
     for incoming in [inputs, *[outputs] * (depth - 1)]:

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from types import MappingProxyType
 from typing import Any, Literal
 
-from undermargin.paper.study import STUDIES, Preset, Study, study
+from undermargin.paper.study import IMPLIED, STUDIES, Preset, Study, study
 from undermargin.recipes.d2l import D2l
 from undermargin.recipes.data_parameters import JOINT
 from undermargin.recipes.random_weighting import RandomWeightingByEpoch
@@ -61,8 +61,9 @@ class Cell:
         return AUTHORS.get((self.preset, self.data, self.recipe)) or method_named(self.recipe)
 
     def settings(self) -> dict[str, Any]:
-        """Everything that the result depends on, as JSON has it: a changed preset is another cell."""
-        study = {name: value for name, value in asdict(self.study).items() if name != "num_trials"}
+        """Everything that the result depends on, as JSON values; a changed preset is another cell."""
+        left_out = [name for name, value in IMPLIED.items() if getattr(self.study, name) == value]
+        study = {name: value for name, value in asdict(self.study).items() if name not in ("num_trials", *left_out)}
         words = {
             **asdict(self),
             "vary": dict(self.vary),

@@ -56,12 +56,12 @@ def _legend(figure: "Figure", axis: "Axes") -> None:
     figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False, fontsize=8)
 
 
-def save(figure: "Figure", path: Path, suffix: str) -> None:
-    """As SVG or PDF; without a date and random names in it, the same results make the same file."""
+def save(figure: "Figure", path: Path) -> None:
+    """Write a figure as SVG, without a date and random names in it: the same results make the same file."""
     from matplotlib import rc_context
 
-    with rc_context({"svg.hashsalt": "undermargin", "pdf.fonttype": 42}):  # many journals refuse matplotlib's own 3
-        figure.savefig(path, format=suffix, metadata={"Date" if suffix == "svg" else "CreationDate": None})
+    with rc_context({"svg.hashsalt": "undermargin"}):
+        figure.savefig(path, format="svg", metadata={"Date": None})
 
 
 def precision_recall(

@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -11,71 +10,60 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from undermargin.cutoffs import by_percentile
 from undermargin.paper.cell import Cell
 from undermargin.paper.prepared import Prepared, lesson
+from undermargin.paper.record import Record
+from undermargin.paper.shared import OF_FOLDS, OF_PLAIN, SCORES, Place, aum, fold_runs, identifying_runs, plain_runs
 from undermargin.recipes import Fitted
-from undermargin.recipes.aum import Aum
 from undermargin.recipes.lesson import trained_without
-from undermargin.storage.locks import only_one
 from undermargin.tracking.run import Run
-from undermargin.training.engine import Budget
-from undermargin.training.objective import Objective, Step
 from undermargin.verdicts import metrics
 from undermargin.verdicts.identify import identify
 from undermargin.verdicts.record import Verdicts
 
 Arrays = dict[str, npt.NDArray[Any]]
 
-# the identifiers of the paper's precision and recall figure, and ours: a score and a cutoff
-OF_FOLDS = {"aum": ("aum", "paper"), "aum, auto": ("aum", "auto")}
-OF_PLAIN_TRAINING = {
-    "bmm": ("last_loss", "beta"),
-    "gmm": ("last_loss", "gaussian"),
-}  # as long, without threshold samples
-IDENTIFIERS = OF_FOLDS | OF_PLAIN_TRAINING
-SCORES = ("aum", "last_margin", "last_loss", "mean_loss")
 BINS = 60
 TURNS = 5  # epochs that are timed
-LOWEST = 24  # samples in a picture of the most suspicious
-LABEL, TRUE_LABEL = 5, 2  # whose logits are kept: in CIFAR-10, dogs, and birds that are labeled so
-WATCHED = 400  # dogs at most, of whom the easy and the hard ones are chosen afterwards
+LOWEST = 24  # most suspicious samples, shown as a grid of images
+LABEL, TRUE_LABEL = 5, 2  # trajectories are of samples with this label: in CIFAR-10 dogs, and birds labeled dog
+WATCHED = 400  # samples of each group at most; the easy and the hard ones are chosen among them
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a cell leaves: numbers for its line in the store, arrays for a file beside."""
+    """What a cell leaves: numbers for its line in the store, and arrays that figures or lists are made of."""
 
     numbers: dict[str, Any]
     arrays: Arrays = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class Place:
-    """Where a cell's trainings leave their checkpoints."""
-
-    own: Path
-    folds: Path  # shared by all cells with the same two folds
-
-
 def fit(cell: Cell, prepared: Prepared, place: Place) -> Outcome:
-    """Train as a recipe says; test error, and how well it found the flipped labels."""
+    """Train as a recipe says: test error, and how well it found the flipped labels."""
     taught = lesson(cell, prepared, place.own, SCORES if cell.recipe == "standard" else ("aum",))
     if cell.recipe != "aum":
         return Outcome(_fitted(cell.method.fit(taught), prepared))
-    verdicts = _verdicts(cell, _runs(cell, prepared, place)["aum"])
-    return Outcome(_fitted(trained_without(taught, "aum", verdicts), prepared), _arrays(verdicts, prepared))
+    verdicts = _verdicts(cell, fold_runs(cell, prepared, place)["aum"])
+    return Outcome(_fitted(trained_without(taught, "aum", verdicts), prepared))
+
+
+def cleaned(cell: Cell, prepared: Prepared, place: Place) -> Outcome:
+    """Train without what an identifier, a score with a cutoff, flags: the same numbers as `fit`."""
+    score = cell.option("score")
+    verdicts = identify(identifying_runs(cell, prepared, place)[score], cell.option("cutoff"))
+    taught = lesson(cell, prepared, place.own)
+    return Outcome(_fitted(trained_without(taught, score, verdicts), prepared))
 
 
 def identification(cell: Cell, prepared: Prepared, place: Place) -> Outcome:
-    """No last training: precision and recall of every identifier, histograms, the most suspicious samples."""
-    runs, plain = _runs(cell, prepared, place), _plain(cell, prepared, place)
+    """No last training: precision and recall of every identifier, a histogram, the most suspicious samples."""
+    runs, plain = fold_runs(cell, prepared, place), plain_runs(cell, prepared, place)
     verdicts = _verdicts(cell, runs["aum"])
     is_flipped = prepared.is_flipped
     numbers: dict[str, Any] = {
         "identifiers": {
             name: metrics.identification(identify(found[score], cutoff), is_flipped)
-            for found, identifiers in ((runs, OF_FOLDS), (plain, OF_PLAIN_TRAINING))
+            for found, identifiers in ((runs, OF_FOLDS), (plain, OF_PLAIN))
             for name, (score, cutoff) in identifiers.items()
         },
         "average_precision": {
@@ -86,16 +74,17 @@ def identification(cell: Cell, prepared: Prepared, place: Place) -> Outcome:
         "cutoffs": verdicts.about["cutoff"]["values"],
         "lowest": prepared.indices[verdicts.order[:LOWEST]].tolist(),
     }
-    return Outcome(numbers, _arrays(verdicts, prepared))
+    # flagged samples are listed where labels are as published: of labels that we flipped they tell nothing
+    return Outcome(numbers, _listed(verdicts, prepared) if cell.noise == "none" else {})
 
 
 def removal(cell: Cell, prepared: Prepared, place: Place) -> Outcome:
-    """Test error after removing a share of the samples, by their AUM or by lot."""
+    """Test error after removing a share of the samples: those of the lowest AUM, or random ones."""
     num_train = len(prepared.true_labels)
     if cell.option("ranking") == "random":
         ranking = np.random.default_rng(cell.seed).permutation(num_train)
     else:
-        ranking = _verdicts(cell, _runs(cell, prepared, place)["aum"]).scores.argsort()
+        ranking = _verdicts(cell, fold_runs(cell, prepared, place)["aum"]).scores.argsort()
     kept = np.sort(ranking[round(cell.option("share") * num_train) :])
     training, _ = lesson(cell, prepared, place.own).on_part(kept).train()
     predictions = training.predict(prepared.test_rows).argmax(1)
@@ -103,19 +92,19 @@ def removal(cell: Cell, prepared: Prepared, place: Place) -> Outcome:
 
 
 def trajectories(cell: Cell, prepared: Prepared, place: Place) -> Outcome:
-    """Logits of clean and mislabeled samples of one class at every epoch, as long as a fold is trained."""
+    """Logits of clean and mislabeled samples of one class at every epoch, in a training as long as a fold's."""
     num_train = len(prepared.true_labels)
     labels = prepared.labels[:num_train]
     mistaken = np.bincount(prepared.true_labels[(labels == LABEL) & prepared.is_flipped], minlength=TRUE_LABEL + 1)
-    true_label = TRUE_LABEL if mistaken[TRUE_LABEL] else int(mistaken.argmax())  # a handful of samples may lack them
+    true_label = TRUE_LABEL if mistaken[TRUE_LABEL] else int(mistaken.argmax())  # a small set may have none of these
     groups = [(labels == LABEL) & (prepared.true_labels == true) for true in (LABEL, true_label)]
     watched = np.concatenate([np.flatnonzero(group)[:WATCHED] for group in groups])
     taught = lesson(cell, prepared, place.own)
-    taught = replace(taught, budget=_aum(cell).budget(taught.budget))
-    record = Record(watched, len(prepared.labels), len(prepared.class_names), taught.budget.epochs)
+    taught = replace(taught, budget=aum(cell).budget(taught.budget))
+    record = Record(place.own / "trajectories.logits", taught)
     _, tracker = taught.train("trajectories", record)
     arrays = {
-        "logits": record.logits.numpy().astype(np.float32),  # (epochs, samples, classes)
+        "logits": record.logits[:, watched].float().numpy(),  # (epochs, samples, classes)
         "aum": tracker.scores("aum")[watched],
         "is_flipped": prepared.is_flipped[watched],
         "true_labels": prepared.true_labels[watched],
@@ -126,7 +115,7 @@ def trajectories(cell: Cell, prepared: Prepared, place: Place) -> Outcome:
 def architecture(cell: Cell, prepared: Prepared, place: Place) -> Outcome:
     """Every sample's scores under one network, and its loss when it was held out, to be compared between networks."""
     taught = lesson(cell, prepared, place.own, SCORES)
-    taught = replace(taught, budget=_aum(cell).budget(taught.budget))
+    taught = replace(taught, budget=aum(cell).budget(taught.budget))
     _, tracker = taught.train("whole")
     arrays: Arrays = {name: taught.own(tracker.scores(name)) for name in SCORES}
     held_out = np.zeros(len(taught.rows))
@@ -145,9 +134,9 @@ def architecture(cell: Cell, prepared: Prepared, place: Place) -> Outcome:
 def extra_class(cell: Cell, prepared: Prepared, place: Place) -> Outcome:
     """Does the extra label disturb the others? Test error with threshold samples and without, before the first drop."""
     taught = lesson(cell, prepared, place.own)
-    method = _aum(cell)
+    method = aum(cell)
     fold = method.folds(taught)[0]
-    # both without the threshold samples' right labels, in as many steps: they differ by the extra class alone
+    # both without the threshold samples' right labels, in the same number of steps: only the extra class differs
     rest = taught.rows[~fold.is_threshold]
     variants = {
         "without": replace(taught, budget=method.budget(taught.budget)).on_part(rest),
@@ -164,10 +153,10 @@ def extra_class(cell: Cell, prepared: Prepared, place: Place) -> Outcome:
 def cost(cell: Cell, prepared: Prepared, place: Place) -> Outcome:
     """Seconds that one whole training takes and that two folds take, from single epochs of both.
 
-    They take turns, so that a busy moment of the machine hits both.
+    They take turns, so that a busy moment of the machine affects both.
     """
     taught = replace(lesson(cell, prepared, place.own), folder=None)
-    method = _aum(cell)
+    method = aum(cell)
     folds = method.folds(taught)
     variants = {"training": taught, "folds": method.on_fold(taught, folds[0])}
     epochs = {"training": taught.budget.epochs, "folds": len(folds) * variants["folds"].budget.epochs}
@@ -183,6 +172,7 @@ def cost(cell: Cell, prepared: Prepared, place: Place) -> Outcome:
 KINDS: Mapping[str, Callable[[Cell, Prepared, Place], Outcome]] = MappingProxyType(
     {
         "fit": fit,
+        "cleaned": cleaned,
         "identification": identification,
         "removal": removal,
         "trajectories": trajectories,
@@ -193,49 +183,11 @@ KINDS: Mapping[str, Callable[[Cell, Prepared, Place], Outcome]] = MappingProxyTy
 )
 
 
-class Record(Objective):
-    """Cross-entropy, while the logits of some samples are kept: (epochs, samples, classes)."""
-
-    def __init__(self, watched: npt.NDArray[np.int64], num_samples: int, num_classes: int, num_epochs: int) -> None:
-        self.places = torch.full((num_samples,), -1)
-        self.places[torch.from_numpy(watched)] = torch.arange(len(watched))
-        self.logits = torch.zeros(num_epochs, len(watched), num_classes)
-
-    def loss(self, step: Step) -> torch.Tensor:
-        """Keep and go on."""
-        places = self.places[step.indices.cpu()]
-        self.logits[step.epoch, places[places >= 0]] = step.outputs.detach().cpu()[places >= 0]
-        return super().loss(step)
-
-    def tensors(self) -> dict[str, torch.Tensor]:
-        """The logits."""
-        return {"logits": self.logits}
-
-    def load(self, tensors: Mapping[str, torch.Tensor]) -> None:
-        """The logits."""
-        self.logits = tensors["logits"]
-
-
-def _aum(cell: Cell) -> Aum:
-    share = cell.option("percentile")
-    return Aum(
-        cutoff=None if share is None else by_percentile(share),
-        batch_size=cell.study.fold_batch_size,
-        is_whole=cell.option("is_whole", False),
-    )
-
-
 def _verdicts(cell: Cell, runs: list[Run]) -> Verdicts:
-    return _aum(cell).verdicts(runs)
+    return aum(cell).verdicts(runs)
 
 
-def _runs(cell: Cell, prepared: Prepared, place: Place) -> dict[str, list[Run]]:
-    """Of every score, those of the two folds; cells that share folds do not train them twice."""
-    with only_one(place.folds / "lock"):
-        return _aum(cell).runs(lesson(cell, prepared, place.folds), SCORES)
-
-
-def _arrays(verdicts: Verdicts, prepared: Prepared) -> Arrays:
+def _listed(verdicts: Verdicts, prepared: Prepared) -> Arrays:
     flagged = verdicts.flagged  # most suspicious first
     files = {} if prepared.names is None else {"files": np.array([prepared.names[row] for row in flagged], str)}
     return {
@@ -245,23 +197,6 @@ def _arrays(verdicts: Verdicts, prepared: Prepared) -> Arrays:
         "labels": np.array(prepared.class_names)[prepared.labels[flagged]],
         **files,
     }
-
-
-def loss_budget(cell: Cell) -> Budget:
-    """Of the training whose losses BMM and GMM read: as long as a fold's, in the batches of all other trainings."""
-    budget = cell.study.budget
-    return replace(_aum(cell).budget(budget), batch_size=budget.batch_size)
-
-
-def _plain(cell: Cell, prepared: Prepared, place: Place) -> dict[str, list[Run]]:
-    """One training with nobody's label changed: what the losses are read from."""
-    folder = place.folds / "plain"
-    taught = lesson(cell, prepared, folder, SCORES)
-    taught = replace(taught, budget=loss_budget(cell))
-    with only_one(folder / "lock"):
-        _, tracker = taught.train("plain")
-    labels = taught.labels[taught.rows]
-    return {name: [Run(taught.own(tracker.scores(name)), labels=labels, score=name)] for name in SCORES}
 
 
 def _histogram(run: Run, is_flipped: npt.NDArray[np.bool_]) -> dict[str, list[float]]:
@@ -285,4 +220,20 @@ def _fitted(fitted: Fitted, prepared: Prepared) -> dict[str, Any]:
         numbers["verdicts"] = metrics.identification(fitted.verdicts, is_flipped)
     watched = {name: values for name, values in fitted.scores.items() if not np.isnan(values).any()}
     numbers["scores"] = {name: metrics.average_precision(-values, is_flipped) for name, values in watched.items()}
+    if is_flipped.any():
+        numbers["memorized"] = _memorized(fitted, prepared)
     return numbers
+
+
+def _memorized(fitted: Fitted, prepared: Prepared) -> dict[str, float]:
+    """What the final network says of the training samples: of the clean and of the flipped ones, the share predicted
+    as their label, and of the flipped ones that predicted as the true label."""
+    is_flipped, true_labels = prepared.is_flipped, prepared.true_labels
+    train = np.arange(len(true_labels))
+    predicted = fitted.predict(train).argmax(1)
+    is_label = predicted == prepared.labels[train]
+    return {
+        "clean": float(is_label[~is_flipped].mean()),
+        "flipped": float(is_label[is_flipped].mean()),
+        "corrected": float((predicted == true_labels)[is_flipped].mean()),
+    }

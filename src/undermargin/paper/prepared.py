@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +16,7 @@ from torch import nn
 from undermargin import noise
 from undermargin.errors import InputError
 from undermargin.models.images import PHOTOS, SPREADS, Centre, Spread, Standardised
-from undermargin.models.networks import NETWORKS
+from undermargin.models.names import row
 from undermargin.paper import photos
 from undermargin.paper.cell import Cell
 from undermargin.paper.study import Study
@@ -28,10 +29,10 @@ from undermargin.training.augmentation import Augment, Augmentation, ScaledCrops
 from undermargin.training.network import NetworkPlan
 
 Labels = npt.NDArray[np.int64]
-PLAIN = Spread((0.5,), (0.25,))  # of grey images without published constants
+PLAIN = Spread((0.5,), (0.25,))  # for gray images without published constants
 SIDE = 224  # of photos, cut from larger ones
 DIGITS = [str(digit) for digit in range(10)]
-TRUSTED_SHARE = 0.1  # of the samples: what the data-driven MentorNet is told the truth about
+TRUSTED_SHARE = 0.1  # of the samples: the data-driven MentorNet is told their true labels
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,32 +45,32 @@ class Prepared:
     indices: Labels  # (training samples,) their places in the training set as it was read
     class_names: list[str]
     source: dict[str, str]  # which version of the data set was read
-    names: Sequence[str] | None = None  # (training samples,) of their files, where they have any
+    names: Sequence[str] | None = None  # (training samples,) file names, if there are any
 
     @property
     def is_flipped(self) -> npt.NDArray[np.bool_]:
-        """Whose label was changed: (training samples,)."""
+        """Which labels were changed: (training samples,)."""
         return np.asarray(self.labels[: len(self.true_labels)] != self.true_labels)
 
     @property
     def test_rows(self) -> Labels:
-        """Behind the training samples."""
+        """Rows of the test samples, which come after the training samples."""
         return np.arange(len(self.true_labels), len(self.labels))
 
 
 def prepare(cell: Cell, root: Path, folder: Path) -> Prepared:
-    """Draw the cell's samples and flip labels, both by its seed; many photos are decoded into files below `folder`."""
+    """Draw the cell's samples and flip labels, both with its seed; large sets of photos are decoded into `folder`."""
     study = cell.study
     train, test = official_training_set(study, root), _official_test_set(study, root)
     if study.num_train is not None and len(train) < study.num_train:
         raise InputError(f"{study.data} has {len(train)} training samples here, this preset needs {study.num_train}")
     rng = np.random.default_rng(cell.seed)
     indices = np.sort(rng.permutation(len(train))[: study.num_train])
-    # the test samples do not depend on the seed, so that seeds differ by training alone
+    # the test samples do not depend on the seed, so that seeds differ only in training
     tested = np.sort(np.random.default_rng(0).permutation(len(test))[: study.num_test])
     both = _joined(train.subset(indices), test.subset(tested))
     images, skipped = photos.read(both, study.image_size, folder)
-    unreadable = dict(skipped)  # left out, with their labels
+    unreadable = dict(skipped)  # left out together with their labels
     is_read = np.array([name not in unreadable for name in both.ids])
     indices, tested = indices[is_read[: len(indices)]], tested[is_read[len(indices) :]]
     true_labels, num_classes = train.labels[indices], len(train.class_names)
@@ -84,7 +85,7 @@ def prepare(cell: Cell, root: Path, folder: Path) -> Prepared:
 
 
 def fingerprint(train: OfficialSet) -> str:
-    """Tells versions and orders of a data set apart, by their labels."""
+    """A digest of the labels, which differs between versions and orders of a data set."""
     return hashlib.sha256(np.ascontiguousarray(train.labels, "<i8").tobytes()).hexdigest()[:16]
 
 
@@ -107,7 +108,7 @@ def lesson(cell: Cell, prepared: Prepared, folder: Path, scores: tuple[str, ...]
         num_classes=num_classes,
         budget=study.budget,
         seed=cell.option("training_seed", cell.seed),
-        known=known.only(RECIPES[cell.recipe].needs),  # nobody is told more than the tables say
+        known=known.only(RECIPES[cell.recipe].needs),  # a recipe is told only what the tables say it needs
         scores=scores,
         folder=folder,
         on_epoch=partial(_say, cell),
@@ -115,7 +116,7 @@ def lesson(cell: Cell, prepared: Prepared, folder: Path, scores: tuple[str, ...]
 
 
 def _say(cell: Cell, stage: str, epoch: int, epochs: int) -> None:
-    """Where a cell is, on a terminal: it may take hours."""
+    """Show a cell's progress on a terminal: it may take hours."""
     if sys.stderr.isatty():
         print(f"\r\033[K{cell}: {stage} {epoch}/{epochs}", end="\r", file=sys.stderr, flush=True)  # noqa: T201
 
@@ -127,11 +128,27 @@ def network_plan(study: Study, prepared: Prepared) -> NetworkPlan:
     spread = SPREADS.get(study.data, PHOTOS if channels == 3 else PLAIN)
     make = partial(_network, study.model, channels, side, spread)
     pixels = prepared.images if isinstance(prepared.images, Pixels) else torch.from_numpy(prepared.images)
-    return NetworkPlan(study.model, make, (pixels,), study.budget, _augmentation(study, side))
+    return NetworkPlan(study.model, make, (pixels,), study.budget, _augmentation(study, side), precision(study))
+
+
+def precision(study: Study) -> Literal["no", "bf16"]:
+    """What this machine trains in: mixed precision means bf16 where it is faster than single precision."""
+    return "bf16" if study.precision == "mixed" and _has_bf16() else "no"
+
+
+def _has_bf16() -> bool:
+    """Whether there are instructions for bf16. Other processors emulate it, slower than single precision."""
+    if torch.cuda.is_available():
+        return bool(torch.cuda.is_bf16_supported())
+    checks = (getattr(torch.cpu, name, None) for name in ("_is_avx512_bf16_supported", "_is_amx_tile_supported"))
+    return any(check is not None and check() for check in checks)
 
 
 def _network(name: str, channels: int, side: int, spread: Spread, num_outputs: int) -> nn.Module:
-    return nn.Sequential(Centre(side), Standardised(NETWORKS[name](num_outputs, channels=channels, side=side), spread))
+    make = row(name).make
+    if make is None:
+        raise InputError(f"{name} is not a network for images that is trained from scratch")
+    return nn.Sequential(Centre(side), Standardised(make(num_outputs, channels=channels, side=side), spread))
 
 
 def _augmentation(study: Study, side: int) -> Augment | None:
@@ -163,7 +180,7 @@ def _official_test_set(study: Study, root: Path) -> OfficialSet:
 
 
 def _of_classes(study: Study, whole: OfficialSet) -> OfficialSet:
-    """As many classes as the study has, spread evenly over the list of them."""
+    """The number of classes that the study has, spread evenly over the list of them."""
     number = len(whole.class_names)
     if study.num_classes is None or study.num_classes == number:
         return whole

@@ -140,14 +140,17 @@ def _tried(cell: Cell, store: Store, root: Path) -> Done | Exception:
 
 def run_cell(cell: Cell, store: Store, root: Path) -> Done:
     """A cell's numbers, and how they came about; a training that diverged is a result, too."""
-    from undermargin.paper.kinds import KINDS, Outcome, Place
-    from undermargin.paper.prepared import prepare
+    from undermargin.paper.kinds import KINDS, Outcome
+    from undermargin.paper.prepared import precision, prepare
+    from undermargin.paper.shared import Place, finished, stages
 
     code, started = commit(), time.perf_counter()
     work = store.work(cell, code)
-    place = Place(own=work / cell.key, folds=work)
+    place = Place(own=work / cell.key, folds=work, records=store.records(cell), commit=code)
     place.own.mkdir(parents=True, exist_ok=True)
-    resumed = any(place.own.rglob(CHECKPOINTS)) or (cell.recipe == "aum" and any(work.glob(CHECKPOINTS)))
+    shared = stages(cell)
+    resumed = any(place.own.rglob(CHECKPOINTS)) or bool(shared and any(work.glob(CHECKPOINTS)))
+    resumed |= any(finished(place, stage) is not None for stage in shared)
     prepared = prepare(cell, root, store.photos)
     try:
         outcome = KINDS[cell.kind](cell, prepared, place)
@@ -158,7 +161,13 @@ def run_cell(cell: Cell, store: Store, root: Path) -> Done:
     about = {
         "source": prepared.source,
         "seconds": round(time.perf_counter() - started, 1),
-        **({"resumed": True} if resumed else {}),  # an earlier start, or another cell with the same folds, took more
+        **({"resumed": True} if resumed else {}),  # an earlier start, or a cell that shares trainings, took more
+        **(
+            {"shared": found}
+            if (found := {stage: about for stage in shared if (about := finished(place, stage))})
+            else {}
+        ),
+        **({"precision": used} if (used := precision(cell.study)) != "no" else {}),
         "commit": code,
         "version": undermargin.__version__,
         **_machine(),

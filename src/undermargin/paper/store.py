@@ -1,4 +1,4 @@
-"""Results: one JSON line a finished cell, with everything it depends on."""
+"""Results: one JSON line per finished cell, with everything it depends on."""
 
 import json
 from dataclasses import dataclass
@@ -25,9 +25,13 @@ class Store:
     def work(self, cell: Cell, code: str) -> Path:
         """Where a running cell keeps its checkpoints; cells with the same folds share them.
 
-        Other code has its own: a result is of the one commit that it names.
+        Every commit has its own: no training is begun by one and finished by another.
         """
         return self.folder / "work" / "-".join(filter(None, (cell.folds_key, code)))
+
+    def records(self, cell: Cell) -> Path:
+        """Where the logits of finished trainings are kept that cells with the same folds share, of any commit."""
+        return self.folder / "work" / "records" / cell.folds_key
 
     @property
     def photos(self) -> Path:

@@ -37,9 +37,16 @@ class Aum:
         runs: dict[str, list[Run]] = {name: [] for name in scores}
         for fold, seed in trainings(labels, lesson.num_classes, seed=lesson.seed, procedure=self.procedure):
             _, tracker = replace(self.on_fold(lesson, fold), seed=seed, scores=scores).train(f"fold{fold.number}")
+            probabilities = lesson.own(tracker.probabilities())
             for name in scores:
-                of_all = lesson.own(tracker.scores(name))
-                run = Run(of_all, is_threshold=fold.is_threshold, labels=labels, fold=fold.number, score=name)
+                run = Run(
+                    lesson.own(tracker.scores(name)),
+                    is_threshold=fold.is_threshold,
+                    labels=labels,
+                    fold=fold.number,
+                    score=name,
+                    probabilities=probabilities,
+                )
                 runs[name].append(run)
         return runs
 

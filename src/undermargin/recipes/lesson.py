@@ -110,6 +110,16 @@ class Lesson:
             values = values.detach().cpu().numpy()
         return np.asarray(values, dtype=np.float64)[self.rows]
 
+    def tracker(self, num_samples: int) -> Tracker:
+        """A tracker of this lesson's scores; with an extra output, it keeps held-out probabilities, too."""
+        has_extra = self.num_outputs > self.num_classes
+        return Tracker(
+            num_samples,
+            scores=self.scores,
+            skip_epochs=self.skip_epochs,
+            probabilities=self.num_classes if has_extra else None,
+        )
+
     def train(
         self,
         stage: str = "training",
@@ -131,7 +141,7 @@ class Lesson:
         )
         if weights is not None:
             training.network.load_state_dict(weights)
-        tracker = Tracker(len(self.labels), scores=self.scores, skip_epochs=self.skip_epochs)
+        tracker = self.tracker(len(self.labels))
         Loop(
             self.budget.epochs,
             stage,

@@ -17,7 +17,7 @@ from undermargin.sources.joined import join
 from undermargin.sources.samples import Reading, Samples
 from undermargin.sources.source import load
 from undermargin.training.engine import Plan
-from undermargin.training.plan import MakeModel, plan
+from undermargin.training.plan import MakeModel, plan, stored_model
 from undermargin.training.retrain import retrain
 from undermargin.verdicts import metrics
 from undermargin.verdicts.record import Verdicts
@@ -108,8 +108,7 @@ def _model(folder: Folder) -> str | None:
             f"{folder.path} is a scan with {config['model']}, which is not in the folder; name a model with --model, "
             "or pass your own to evaluate(model=...)"
         )
-    name: str | None = config.get("model_name")
-    return name
+    return stored_model(config)
 
 
 def _scanned(folder: Folder) -> Samples:

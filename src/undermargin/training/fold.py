@@ -21,6 +21,7 @@ from undermargin.training.stop import Stop
 
 CHECKPOINT_SECONDS = 1.0  # at least this long between two checkpoints
 TIMED_BATCHES = 4
+MOST_PROBABILITIES = 1 << 27  # samples x classes whose mean probabilities are kept: 512 MB
 
 
 @dataclass(frozen=True)
@@ -56,10 +57,12 @@ class Task:
     def tracker(self) -> Tracker:
         """A new tracker for this training."""
         trajectories = Trajectories(self.path / "trajectories") if self.records else None
+        size, num_classes = len(self.fold.labels), self.fold.num_classes
         return Tracker(
-            len(self.fold.labels),
+            size,
             skip_epochs=self.skip_epochs,
-            suggest=self.fold.num_classes,
+            suggest=num_classes,
+            probabilities=num_classes if size * num_classes <= MOST_PROBABILITIES else None,
             trajectories=trajectories,
         )
 

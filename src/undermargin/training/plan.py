@@ -1,6 +1,6 @@
-"""The default training plan, chosen from the kind and size of a data set.
+"""How a data set is trained on if nothing else is asked for: chosen from its kind and size.
 
-AUM works as long as the network has not memorized the wrong labels, so small data sets get small networks, dropout or
+AUM works while the network has not yet memorized the wrong labels, so small data sets get small networks, dropout or
 augmentation, and few epochs.
 """
 
@@ -14,14 +14,14 @@ import numpy as np
 import torch
 from torch import nn
 
-from undermargin.errors import InputError, ModelError
+from undermargin.models import names
 from undermargin.models.images import Normalised
 from undermargin.models.mlp import TableNet, head
-from undermargin.models.resnet import ResNet
 from undermargin.models.small import small_cnn
+from undermargin.models.table import MakeNetwork
 from undermargin.procedure import NUM_FOLDS
 from undermargin.sources.pixels import Pixels
-from undermargin.sources.samples import Columns, Samples
+from undermargin.sources.samples import Columns, Kind, Samples
 from undermargin.training.augmentation import Augmentation
 from undermargin.training.boosting import MAX_CATEGORIES, BoostingPlan
 from undermargin.training.engine import Budget, Plan
@@ -29,62 +29,62 @@ from undermargin.training.features import Vectors, latent, standardised
 from undermargin.training.network import NetworkPlan, accelerator, build
 
 MakeModel = Callable[[int], nn.Module]
-FEATURE_EPOCHS = 8  # limit for small networks on pretrained features, which memorize these large vectors quickly
+FEATURE_EPOCHS = 8  # of a small network on pretrained features, which have enough numbers to memorize labels soon
 SMALL, SMALL_FOLDS = 1500, 5  # samples; folds of fewer
-TINY = 16  # pixels: images with a shorter side are too small for strided convolutions
+TINY = 16  # pixels: images with shorter sides are too small for strides
+# networks that scans describe in other words than their names; version 0.1 knew them as resnet8 and resnet20
+DESCRIBED = {"resnet8-fast": "ResNet-8", "resnet20-fast": "ResNet-20"}
 
 
 def plan(samples: Samples, *, model: str | MakeModel | None = None, precision: str = "no") -> Plan:
-    """The training plan for these samples.
-
-    `model` is the name of a row of MODELS or of a pretrained model, or a function from the number of outputs to a
-    network.
-    """
-    models = MODELS[samples.kind]
-    name = DEFAULTS[samples.kind] if model is None or callable(model) else model
-    chosen = models[name](samples) if name in models else _pretrained(samples, name, precision)
+    """The plan for these samples. `model` is the name of a model, or a function that makes a network from a number of
+    outputs; None: the default for this kind of data."""
+    name = names.default(samples.kind) if model is None or callable(model) else model
+    chosen = _named(samples, name, precision)
     if callable(model) and isinstance(chosen, NetworkPlan):
-        # a network of the user's own; it gets images as floats around 0, channels first
+        # the user's own network in our loop; images come to it as numbers around 0, channels first
         make = partial(_normalised, model) if samples.kind == "images" else model
         chosen = replace(chosen, model=_described(model), make_model=make)
     return replace(chosen, precision=precision) if isinstance(chosen, NetworkPlan) else chosen
 
 
+def stored_model(config: Mapping[str, object]) -> str | None:
+    """The model that a scan's configuration names, as it is called now; None: it was chosen from the data."""
+    former = {words: name for name, words in DESCRIBED.items()}
+    name = config.get("model_name")
+    return None if name is None else former.get(str(config.get("model")), str(name))
+
+
+def check_model(model: str | MakeModel | None) -> int | None:
+    """Raise for an unknown model before any data are loaded; returns the image size that a pretrained one wants."""
+    if not isinstance(model, str):
+        return None
+    names.check(model)
+    return names.image_size(model) if names.takes_images(model) else None
+
+
+def _named(samples: Samples, name: str, precision: str) -> NetworkPlan | BoostingPlan:
+    names.check(name, samples.kind)
+    if names.is_pretrained(name):
+        return _pretrained(samples, name, precision)
+    make = names.row(name).make
+    return OTHERS[samples.kind, name](samples) if make is None else _images(samples, name, make)
+
+
 def _described(make_model: MakeModel) -> str:
-    """A name for the user's own network that includes a hash of its layers."""
+    """The user's own network, identified by its layers."""
     layers = repr(build(make_model, 2, seed=0))
     return f"the user's own ({hashlib.sha256(layers.encode()).hexdigest()[:8]})"
 
 
-def check_model(model: str | MakeModel | None) -> int | None:
-    """Raise `ModelError` for an unknown model before data are loaded; returns the image size of a pretrained model."""
-    if not isinstance(model, str) or any(model in models for models in MODELS.values()):
-        return None
-    from undermargin.models import pretrained
-
-    try:
-        pretrained.check(model)
-    except ModelError as error:
-        own = ", ".join(dict.fromkeys(name for models in MODELS.values() for name in models))
-        raise ModelError(f"{error}; built-in models: {own}") from None
-    return pretrained.image_size(model) if pretrained.takes_images(model) else None
-
-
 def _pretrained(samples: Samples, name: str, precision: str) -> NetworkPlan:
-    """A small network on the features of a pretrained one, or the pretrained network itself if it is fine-tuned."""
-    own = ", ".join(MODELS[samples.kind])
-    if samples.kind not in ("images", "text"):
-        raise InputError(f"unknown model {name!r} for {samples.kind}; choose from {own}")
-    from undermargin.models import pretrained
+    """A small network on the features of a pretrained one; or the pretrained one itself, if it is tuned."""
+    from undermargin.models.pretrained import frozen, tuned
 
-    try:
-        pretrained.check(name, samples.kind)
-    except ModelError as error:
-        raise ModelError(f"{error}; or choose from {own}") from None
-    if pretrained.is_tuned(name):
-        inputs, make = pretrained.transformer(name, samples.inputs)
-        return NetworkPlan(name, make, inputs, Budget(**pretrained.TUNING))
-    vectors = standardised(pretrained.features(name, samples.inputs, device=str(accelerator(precision).device)))
+    if names.is_tuned(name):
+        inputs, make = tuned.transformer(name, samples.inputs)
+        return NetworkPlan(name, make, inputs, Budget(**tuned.TUNING))
+    vectors = standardised(frozen.features(name, samples.inputs, device=str(accelerator(precision).device)))
     chosen = _vectors(vectors, f"{name} and one hidden layer")
     return replace(chosen, budget=replace(chosen.budget, epochs=min(chosen.budget.epochs, FEATURE_EPOCHS)))
 
@@ -93,24 +93,19 @@ def _normalised(make_model: MakeModel, num_outputs: int, *, from_black: bool = F
     return Normalised(make_model(num_outputs), from_black=from_black)
 
 
-def _images(samples: Samples, *, blocks: int) -> NetworkPlan:
+def _images(samples: Samples, name: str, make_network: MakeNetwork) -> NetworkPlan:
     _, height, width, channels = samples.inputs.shape
     side = min(height, width)
-    # grayscale images are mostly digits and letters, which must not be mirrored; color images are photos
+    # digits and letters are gray and must not be mirrored; photos have colors
     augment = Augmentation(pixels=max(1, side // 8), flips=channels == 3)
-    if side < TINY and blocks == 1:
-        make: MakeModel = partial(_normalised, partial(small_cnn, channels=channels), from_black=True)
-        name = "a small convolutional network"
-        budget = Budget(_between(90_000 / len(samples), 10, 60), 32, weight_decay=1e-3)
-    else:
-        # the first convolution reduces the image to about 16 pixels: several times as fast on a CPU, with a ranking as
-        # good as that of the paper's network, which keeps 32
-        stem_stride = min(max(round(side / 16), 1), 4)
-        make = partial(ResNet, channels=channels, blocks=blocks, stem_stride=stem_stride)
-        name = f"ResNet-{6 * blocks + 2}"
-        budget = Budget(_between(500_000 / len(samples), 12, 60), 64)
     pixels = samples.inputs if isinstance(samples.inputs, Pixels) else torch.from_numpy(samples.inputs)
-    return NetworkPlan(name, make, (pixels,), budget, augment)
+    if side < TINY and name == names.default("images"):
+        small: MakeModel = partial(_normalised, partial(small_cnn, channels=channels), from_black=True)
+        budget = Budget(_between(90_000 / len(samples), 10, 60), 32, weight_decay=1e-3)
+        return NetworkPlan("a small convolutional network", small, (pixels,), budget, augment)
+    make: MakeModel = partial(_normalised, partial(make_network, channels=channels, side=side))
+    budget = Budget(_between(500_000 / len(samples), 12, 60), 64)
+    return NetworkPlan(DESCRIBED.get(name, name), make, (pixels,), budget, augment)
 
 
 def _text(samples: Samples) -> NetworkPlan:
@@ -130,7 +125,7 @@ def _linear(samples: Samples) -> NetworkPlan:
 def _table(samples: Samples) -> NetworkPlan:
     columns: Columns = samples.inputs
     missing = np.isnan(columns.numbers)
-    shown = missing.any(0)  # a missing value can be informative
+    shown = missing.any(0)  # that a number is missing may say something itself
     numbers = standardised(columns.numbers)
     numbers[missing] = 0
     inputs = (
@@ -179,12 +174,14 @@ def _between(value: float, low: int, high: int) -> int:
 
 
 ROUNDS = 50
-MODELS: Mapping[str, Mapping[str, Callable[[Samples], NetworkPlan | BoostingPlan]]] = MappingProxyType(
+# how samples become inputs of the models that are no networks for images
+OTHERS: Mapping[tuple[Kind, str], Callable[[Samples], NetworkPlan | BoostingPlan]] = MappingProxyType(
     {
-        "images": {"resnet8": partial(_images, blocks=1), "resnet20": partial(_images, blocks=3)},
-        "text": {"latent": _text},
-        "table": {"network": _table, "boosting": _boosting},
-        "embeddings": {"network": _embeddings, "linear": _linear, "boosting": _boosting},
+        ("text", "latent"): _text,
+        ("table", "network"): _table,
+        ("table", "boosting"): _boosting,
+        ("embeddings", "network"): _embeddings,
+        ("embeddings", "linear"): _linear,
+        ("embeddings", "boosting"): _boosting,
     }
 )
-DEFAULTS = {kind: next(iter(models)) for kind, models in MODELS.items()}

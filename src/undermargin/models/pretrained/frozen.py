@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from undermargin.errors import InputError
+from undermargin.models import names
 from undermargin.models.pretrained.huggingface import tokens
-from undermargin.models.pretrained.names import IMAGES, TEXT, check, split
 from undermargin.models.pretrained.scaling import Scaling
 
 Batches: TypeAlias = Iterator[tuple[Any, tuple[Tensor, ...]]]  # rows of the samples, and the network's inputs
@@ -35,12 +35,10 @@ def features(
     if len(inputs) == 0:
         raise InputError("inputs are empty; expected at least one sample")
     is_text = isinstance(inputs[:1][0], str)
-    check(name, "text" if is_text else "images")
-    family, own_name = split(name)
-    models = (TEXT if is_text else IMAGES)[family]
-    prepared = models.prepare(own_name)
+    encoder, own_name = names.encoder(name, "text" if is_text else "images")
+    prepared = encoder.prepare(own_name)
     batches = _text_batches(prepared, inputs) if is_text else _image_batches(prepared, inputs)
-    network = models.load(own_name).eval().to(device)
+    network = encoder.load(own_name).eval().to(device)
     if not is_text:
         network = network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     found: npt.NDArray[np.float32] | None = None

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from undermargin.paper.experiment import Experiment
-from undermargin.paper.experiments import ablations, dynamics, errors, identification, removal
+from undermargin.paper.experiments import ablations, as_it_is, augmentation, dynamics, errors, identification, removal
 
 EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
     {
@@ -16,13 +16,13 @@ EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
         "figure-precision-recall": identification.PRECISION_RECALL,
         "figure-precision-recall-asymmetric": identification.PRECISION_RECALL_ASYMMETRIC,
         "figure-histograms": identification.HISTOGRAMS,
-        "figure-densities": identification.DENSITIES,
-        "figure-lowest": identification.LOWEST,
+        "figure-densities": as_it_is.DENSITIES,
+        "figure-lowest": as_it_is.LOWEST,
         "figure-trajectories": dynamics.TRAJECTORIES,
         "figure-margins": dynamics.MARGINS,
         "figure-removal": removal.REMOVAL,
         "figure-percentiles": removal.PERCENTILE,
-        "table-augmentation": ablations.AUGMENTATION,
+        "table-augmentation": augmentation.AUGMENTATION,
         "table-architectures": ablations.ARCHITECTURE,
         "table-batch-size": ablations.BATCH_SIZE,
         "table-stopping": ablations.STOPPING,

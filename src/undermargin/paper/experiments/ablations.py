@@ -8,6 +8,7 @@ import numpy.typing as npt
 from undermargin.paper import figures
 from undermargin.paper.cell import Cell
 from undermargin.paper.experiment import Experiment, Figures, Results, caption
+from undermargin.paper.experiments.grid import MIDDLE, WITHOUT_DESKTOP
 from undermargin.paper.kinds import TURNS
 from undermargin.paper.study import Preset
 from undermargin.paper.tables import Table, percent
@@ -18,42 +19,15 @@ ARCHITECTURES = {
     "smoke": ("small", "small-wide"),
 }
 PART_SIZES = {"paper": (5_000, 10_000, 20_000), "laptop": (1_000, 2_000, 5_000), "smoke": (120,)}
-EXTRA_SEEDS = {"paper": range(4), "laptop": range(3), "smoke": range(1)}  # its effect is small: one would not tell
+EXTRA_SEEDS = {"paper": range(4), "laptop": range(3), "smoke": range(1)}  # a small effect: one seed cannot show it
 
 
 def _noisy(preset: Preset, kind: str, recipe: str = "aum", seed: int = 0) -> Cell:
-    return Cell(kind, preset, "cifar10", "uniform", 0.4, recipe, seed)
-
-
-def _augmentation_cells(preset: Preset) -> list[Cell]:
-    return [
-        cell
-        for recipe in ("standard", "aum")
-        for cell in (_noisy(preset, "fit", recipe), _noisy(preset, "fit", recipe).varied(augmentation="none"))
-    ]
-
-
-def _augmentation(results: Results) -> list[Table]:
-    standard, standard_plain, aum, aum_plain = (results.numbers(cell) for cell in _augmentation_cells(results.preset))
-    rows = [
-        [name, *(percent([None if found is None else found["test_error"]]) for found in pair)]
-        for name, pair in (("with augmentation", (standard, aum)), ("without", (standard_plain, aum_plain)))
-    ]
-    title = "CIFAR-10, 40 % uniform noise: test error in %, with and without augmentation"
-    return [Table("augmentation", caption(title, results), ["", "standard", "aum"], rows)]
-
-
-AUGMENTATION = Experiment(
-    "With and without data augmentation",
-    "with: from 43 to 12 % error; without: from 51 to 20 %",
-    "2 recipes x 2 of 300 epochs",
-    _augmentation_cells,
-    _augmentation,
-)
+    return Cell(kind, preset, "cifar10", *MIDDLE, recipe, seed)
 
 
 def _architecture_cells(preset: Preset) -> list[Cell]:
-    """Every network once, and the first with another seed: the most that two networks could agree."""
+    """Every network once, and the first with another seed: more than these two, networks can hardly agree."""
     networks = ARCHITECTURES[preset]
     base = _noisy(preset, "architecture")
     first = [base.varied(model=name) for name in networks]
@@ -69,8 +43,8 @@ RANKED = {
 
 
 def _correlations(results: Results) -> tuple[list[str], dict[str, npt.NDArray[np.float64]], dict[str, float]]:
-    """The networks that were run; of every score their rank correlations, (networks, networks); the first network's
-    with itself, from another seed."""
+    """The networks that were run; for every score their rank correlations, (networks, networks), and the correlation
+    of the first network with itself, trained with another seed."""
     *cells, again = _architecture_cells(results.preset)
     arrays = {cell.option("model"): found for cell in cells if (found := results.arrays(cell)) is not None}
     if len(arrays) < 2:
@@ -114,11 +88,12 @@ ARCHITECTURE = Experiment(
     _architecture_cells,
     _architectures,
     _architecture_figure,
+    presets=WITHOUT_DESKTOP,
 )
 
 
 def _identified(name: str, title: str, claim: str, cost: str, cells: Callable[[Preset], dict[str, Cell]]) -> Experiment:
-    """AUM's verdicts in a few variants, a row each."""
+    """AUM's verdicts in a few variants, one row each."""
     measures = ("average_precision", "mcc", "precision", "recall", "flagged_share")
 
     def table(results: Results) -> list[Table]:
@@ -130,7 +105,7 @@ def _identified(name: str, title: str, claim: str, cost: str, cells: Callable[[P
         text = caption("CIFAR-10, 40 % uniform noise: AUM's verdicts, in %", results)
         return [Table(name, text, ["", *measures], rows)]
 
-    return Experiment(title, claim, cost, lambda preset: list(cells(preset).values()), table)
+    return Experiment(title, claim, cost, lambda preset: list(cells(preset).values()), table, presets=WITHOUT_DESKTOP)
 
 
 def _batches(preset: Preset) -> dict[str, Cell]:
@@ -142,7 +117,7 @@ def _batches(preset: Preset) -> dict[str, Cell]:
 BATCH_SIZE = _identified(
     "batch-size",
     "AUM with batches of 64 and of 256",
-    "smaller batches memorise less and make AUM more salient",
+    "smaller batches memorize less and make AUM more salient",
     "two folds each",
     _batches,
 )
@@ -156,7 +131,7 @@ def _stops(preset: Preset) -> dict[str, Cell]:
 STOPPING = _identified(
     "stopping",
     "Stopping before the learning rate drops, or training to the end",
-    "stopping early prevents that difficult and mislabeled samples are memorised",
+    "stopping early prevents that difficult and mislabeled samples are memorized",
     "two folds of 150 and two of 300 epochs",
     _stops,
 )
@@ -181,6 +156,7 @@ EXTRA_CLASS = Experiment(
     "two trainings of 150 epochs, and 4 seeds of that",
     _extra_cells,
     _extra,
+    presets=WITHOUT_DESKTOP,
 )
 
 
@@ -208,6 +184,7 @@ COST = Experiment(
     "five epochs of each",
     lambda preset: [_cost_cell(preset)],
     _cost,
+    presets=WITHOUT_DESKTOP,
 )
 
 

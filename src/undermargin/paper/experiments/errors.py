@@ -3,113 +3,98 @@
 from collections.abc import Sequence
 
 from undermargin.paper import published
-from undermargin.paper.cell import Cell, Noise
+from undermargin.paper.cell import Cell
 from undermargin.paper.experiment import Experiment, Results, caption
+from undermargin.paper.experiments.grid import (
+    AS_IT_IS,
+    ASYMMETRIC,
+    COMPARED,
+    DEFAULT_VERDICTS,
+    MIDDLE,
+    UNIFORM,
+    WITHOUT_DESKTOP,
+    Setting,
+    cells,
+    compared,
+    seeded,
+    settings,
+)
 from undermargin.paper.published import DIVERGED, Numbers
+from undermargin.paper.shared import OF_FOLDS, OF_PLAIN
 from undermargin.paper.study import STUDIES, TITLES, Preset, study, title
 from undermargin.paper.tables import Table, percent
 from undermargin.paper.tables import published as as_published
 from undermargin.recipes import RECIPES
 
-Setting = tuple[Noise, float]
-UNIFORM: tuple[Setting, ...] = tuple(("uniform", rate) for rate in published.RATES)
-ASYMMETRIC: tuple[Setting, ...] = (("asymmetric", 0.2), ("asymmetric", 0.3), ("asymmetric", 0.4))
-MIDDLE: Setting = ("uniform", 0.4)
-LONGER = "; INCV takes some 3.5 such trainings, aum and co-teaching 2"
-# of the paper's tables, in their order
-COMPARED = (
-    "standard",
-    "random_weighting",
-    "bootstrap_soft",
-    "bootstrap_hard",
-    "mentornet",
-    "mentornet_dd",
-    "co_teaching",
-    "d2l",
-    "l_dmi",
-    "data_parameters",
-    "dy_bootstrap",
-    "incv",
-    "aum",
-    "oracle",
-)
-# what a laptop runs at every setting with every seed; the others at uniform 40 % alone, once
-MAIN = ("standard", "oracle", "aum", "random_weighting", "co_teaching", "dy_bootstrap", "incv")
+LONGER = "; INCV takes about 3.5 such trainings, aum and co-teaching 2"
 TINY = ("standard", "random_weighting", "data_parameters", "dy_bootstrap", "incv", "aum", "oracle")
-# the paper leaves out whoever must be told the noise rate
+# the paper leaves out recipes that must be told the noise rate
 WITHOUT_RATE = tuple(name for name in COMPARED if name not in ("co_teaching", "mentornet", "mentornet_dd"))
+SHOWN = tuple(dict.fromkeys([*COMPARED[:-2], *OF_PLAIN, *OF_FOLDS, "oracle", *RECIPES]))  # rows, in this order
 
 
-def cells(preset: Preset, data: str, settings: Sequence[Setting], recipes: Sequence[str]) -> list[Cell]:
-    """One for every seed, setting and recipe; all settings of the first seed come first."""
-    return [
-        Cell("fit", preset, data, noise, rate, recipe, seed)
-        for seed in study(preset, data).seeds
-        for noise, rate in settings
-        for recipe in recipes
-    ]
-
-
-def _settings(preset: Preset, settings: Sequence[Setting]) -> Sequence[Setting]:
-    """A smoke test runs every recipe, but at one rate."""
-    return settings[1:2] if preset == "smoke" else settings
-
-
-def _main_first(preset: Preset, data: str, settings: Sequence[Setting], recipes: Sequence[str]) -> list[Cell]:
-    """On a laptop the main recipes at every setting; the others at the middle one, with the first seed alone."""
-    if preset != "laptop":
-        return cells(preset, data, _settings(preset, settings), recipes)
-    is_middle = {cell: (cell.noise, cell.rate) == MIDDLE for cell in cells(preset, data, settings, tuple(RECIPES))}
-    chosen = [cell for cell in is_middle if cell.recipe in MAIN or (is_middle[cell] and cell.seed == 0)]
-    return sorted(chosen, key=lambda cell: (cell.seed, not is_middle[cell]))
+def needs(row: str) -> str:
+    """What a row's recipe must be told, besides the labels."""
+    return ", ".join(RECIPES[row].needs) if row in RECIPES else ""
 
 
 def _table(
-    results: Results, name: str, data: str, settings: Sequence[Setting], theirs: Numbers, rates: Sequence[float]
+    results: Results, name: str, data: str, all_settings: Sequence[Setting], theirs: Numbers, rates: Sequence[float]
 ) -> Table:
     """Ours beside the paper's; a recipe of which nothing was run has no row."""
+    chosen = all_settings if results.preset == "smoke" else settings(results.preset, all_settings)
     columns = ["recipe", "needs"]
-    for noise, rate in settings:
+    for noise, rate in chosen:
         columns += [f"{noise} {rate:.0%}", *([f"paper {rate:.0%}"] if rate in rates and theirs else [])]
     rows = []
-    for recipe in dict.fromkeys([*COMPARED, *RECIPES]):
-        texts = [_error(results, data, setting, recipe) for setting in settings]
-        if recipe not in RECIPES or not any(texts):
+    for recipe in SHOWN:
+        texts = [error(results, seeded(results.preset, data, setting, recipe)) for setting in chosen]
+        if not any(texts):
             continue
-        row = [recipe, ", ".join(RECIPES[recipe].needs)]
-        for (_, rate), text in zip(settings, texts, strict=True):
+        row = [recipe, needs(recipe)]
+        for (_, rate), text in zip(chosen, texts, strict=True):
             number = theirs[recipe][rates.index(rate)] if recipe in theirs and rate in rates else None
             row += [text, *([as_published(number)] if rate in rates and theirs else [])]
         rows.append(row)
-    how = study(results.preset, data)
-    note = f"{how.model}, {how.num_train or 'all'} samples, {how.budget.epochs} epochs; final-epoch test error in %"
+    note = _note(results.preset, data, has_l_dmi=any(row[0] == "l_dmi" for row in rows), is_compared=bool(theirs))
+    return Table(name, caption(f"{title(results.preset, data)}: test error", results, note), columns, rows)
+
+
+def _note(preset: Preset, data: str, *, has_l_dmi: bool, is_compared: bool) -> str:
+    """How the table's numbers came about."""
+    how = study(preset, data)
+    length = f"{how.budget.epochs} epochs" + (" without augmentation" if preset == "desktop" else "")
+    note = f"{how.model}, {how.num_train or 'all'} samples, {length}; final-epoch test error in %"
     if how.image_size is not None:
         note = f"{how.image_size} pixels a side, {note}"
     if how.num_test is not None:
         note += f" of {how.num_test} test samples"
-    if any(row[0] == "l_dmi" for row in rows):
+    if has_l_dmi:
         note += "; of l_dmi, the epoch that is best on held-out noisy labels, as its authors choose"
-    if results.preset == "paper":
+    if preset == "paper":
         note += "; every recipe by the paper's own schedule, not by its authors'"
-    if theirs:  # neither is said in the paper
+    if preset == "desktop":
+        return note + "; the paper's are of ResNet-32 after 300 epochs with augmentation" * is_compared
+    if is_compared:  # neither is said in the paper
         note += "; its Bootstrap may be soft or hard, with either sign of the entropy, its MentorNet either kind"
-    return Table(name, caption(f"{title(results.preset, data)}: test error", results, note), columns, rows)
+    return note
 
 
-def _error(results: Results, data: str, setting: Setting, recipe: str) -> str:
-    same = cells(results.preset, data, [setting], [recipe])
+def error(results: Results, same: Sequence[Cell]) -> str:
+    """Mean test error over cells that differ only in their seed, as text."""
     if results.has_diverged(same):
         return DIVERGED
     return percent([numbers["test_error"] for numbers in results.all(same)], len(same))
 
 
-def _removed(results: Results, data: str, recipe: str) -> str:
-    found = results.all(cells(results.preset, data, [("none", 0.0)], [recipe]))
+def _removed(results: Results, data: str, row: str) -> str:
+    found = results.all(seeded(results.preset, data, AS_IT_IS, row))
     return percent([numbers["verdicts"]["flagged_share"] for numbers in found if "verdicts" in numbers])
 
 
 def _real_cells(preset: Preset) -> list[Cell]:
-    return [cell for data in _real_sets(preset) for cell in cells(preset, data, [("none", 0.0)], tuple(published.REAL))]
+    rows = ("standard", "aum", DEFAULT_VERDICTS) if preset == "desktop" else tuple(published.REAL)
+    return [one for data in _real_sets(preset) for one in cells(preset, data, [AS_IT_IS], rows)]
 
 
 def _real_sets(preset: Preset) -> list[str]:
@@ -122,28 +107,31 @@ def _real_table(results: Results) -> list[Table]:
     for data in sets:
         columns += [title(results.preset, data), *(["paper"] if _is_comparable(results.preset, data) else [])]
     rows = []
-    for recipe in published.REAL:
-        errors = {data: _error(results, data, ("none", 0.0), recipe) for data in sets}
+    for recipe in dict.fromkeys([*published.REAL, *OF_FOLDS]):
+        errors = {data: error(results, seeded(results.preset, data, AS_IT_IS, recipe)) for data in sets}
         if not any(errors.values()):
             continue
-        row = [recipe, ", ".join(RECIPES[recipe].needs)]
-        for data, error in errors.items():
-            row.append(_with_removed(error, _removed(results, data, recipe)))
+        row = [recipe, needs(recipe)]
+        for data, text in errors.items():
+            row.append(_with_removed(text, _removed(results, data, recipe)))
             if _is_comparable(results.preset, data):
                 column = published.REAL_DATA.index(data)
-                removed = published.REAL_REMOVED[recipe][column] if recipe in published.REAL_REMOVED else None
-                row.append(_with_removed(as_published(published.REAL[recipe][column]), as_published(removed)))
+                theirs, removed = (
+                    as_published(numbers[recipe][column] if recipe in numbers else None)
+                    for numbers in (published.REAL, published.REAL_REMOVED)
+                )
+                row.append(_with_removed(theirs, removed))
         rows.append(row)
     return [Table("real", caption("Data sets as they are: test error and share removed, in %", results), columns, rows)]
 
 
 def _is_comparable(preset: Preset, data: str) -> bool:
-    """Whether the paper has numbers of this data set, of all of its classes."""
+    """Whether the paper has numbers of this data set, with all of its classes."""
     return data in published.REAL_DATA and title(preset, data) == TITLES[data]
 
 
-def _with_removed(error: str, removed: str) -> str:
-    return error + (f" ({removed} removed)" if removed else "")
+def _with_removed(error_text: str, removed: str) -> str:
+    return error_text + (f" ({removed} removed)" if removed else "")
 
 
 def _cifar_sets(preset: Preset) -> tuple[str, ...]:
@@ -154,9 +142,7 @@ CIFAR_UNIFORM = Experiment(
     title="Test error under uniform noise, CIFAR-10 and CIFAR-100",
     claim="CIFAR-10 at 40 %: standard 43.3, AUM 12.5, oracle 9.7; AUM is best of all recipes at every rate",
     cost="14 recipes x 4 rates x 4 seeds of 300 epochs, on two data sets" + LONGER,
-    cells=lambda preset: [
-        cell for data in _cifar_sets(preset) for cell in _main_first(preset, data, UNIFORM, COMPARED)
-    ],
+    cells=lambda preset: [one for data in _cifar_sets(preset) for one in compared(preset, data, UNIFORM, COMPARED)],
     tables=lambda results: [
         _table(results, f"{data}-uniform", data, UNIFORM, published.UNIFORM[data], published.RATES)
         for data in _cifar_sets(results.preset)
@@ -177,13 +163,14 @@ TINY_UNIFORM = Experiment(
             published.RATES,
         )
     ],
+    presets=WITHOUT_DESKTOP,
 )
 CIFAR_ASYMMETRIC = Experiment(
     title="Test error under asymmetric noise, CIFAR-10 and CIFAR-100",
     claim="CIFAR-10: AUM 10.3 at 20 %, best; at 40 % it fails (41.3, L_DMI 16.0, INCV 20.2)",
     cost="11 recipes x 3 rates x 4 seeds of 300 epochs, on two data sets" + LONGER,
     cells=lambda preset: [
-        cell for data in _cifar_sets(preset) for cell in _main_first(preset, data, ASYMMETRIC, WITHOUT_RATE)
+        one for data in _cifar_sets(preset) for one in compared(preset, data, ASYMMETRIC, WITHOUT_RATE)
     ],
     tables=lambda results: [
         _table(
@@ -207,12 +194,13 @@ REAL = Experiment(
 MNIST = Experiment(
     title="Test error of every recipe on MNIST",
     claim="",  # LeNet on MNIST: small enough for every recipe at every rate
-    cost="21 recipes x 7 settings x 4 seeds of 40 epochs; aum, INCV and others take some three such trainings",
+    cost="21 recipes x 7 settings x 4 seeds of 40 epochs; aum, INCV and others take about three such trainings",
     cells=lambda preset: sorted(
-        cells(preset, "mnist", _settings(preset, [*UNIFORM, *ASYMMETRIC]), tuple(RECIPES)),
-        key=lambda cell: (cell.noise, cell.rate) != MIDDLE,
+        cells(preset, "mnist", settings(preset, [*UNIFORM, *ASYMMETRIC]), tuple(RECIPES)),
+        key=lambda one: (one.noise, one.rate) != MIDDLE,
     ),
     tables=lambda results: [
         _table(results, "mnist", "mnist", [*UNIFORM, *ASYMMETRIC], {}, ()),
     ],
+    presets=WITHOUT_DESKTOP,
 )

@@ -1,94 +1,137 @@
-"""Precision and recall of the identifiers; histograms of AUM; who is found most suspicious."""
+"""Precision and recall of the identifiers, and histograms of AUM."""
 
-import re
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from undermargin.errors import InputError
 from undermargin.paper import figures
 from undermargin.paper.cell import Cell
 from undermargin.paper.experiment import Experiment, Figures, Results, caption
-from undermargin.paper.experiments.errors import ASYMMETRIC, UNIFORM, Setting
-from undermargin.paper.kinds import IDENTIFIERS
-from undermargin.paper.study import STUDIES, Preset, study, title
+from undermargin.paper.experiments.grid import ASYMMETRIC, MIDDLE, UNIFORM, Setting, seeds, settings
+from undermargin.paper.shared import DEFAULT, IDENTIFIERS
+from undermargin.paper.study import Preset, title
 from undermargin.paper.tables import Table, percent
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 MEASURES = ("precision", "recall", "mcc", "average_precision", "flagged_share")
-WORDNET_ID = re.compile(r"^n\d{8} ")  # part of a class's name in ImageNet's family; nothing to look at
+PLAIN = ""
+AUGMENTED = "with augmentation"
 
 
 def _sets(preset: Preset) -> tuple[str, ...]:
-    return {"paper": ("cifar10", "cifar100", "tiny-imagenet"), "laptop": ("cifar10", "mnist"), "smoke": ("mnist",)}[
-        preset
-    ]
+    return {
+        "paper": ("cifar10", "cifar100", "tiny-imagenet"),
+        "desktop": ("cifar10",),
+        "laptop": ("cifar10", "mnist"),
+        "smoke": ("mnist",),
+    }[preset]
 
 
-def _cells(preset: Preset, data: str, setting: Setting) -> list[Cell]:
-    """The two folds are those of the aum recipe: where that was run they are not trained again."""
-    return [Cell("identification", preset, data, *setting, "aum", seed) for seed in study(preset, data).seeds]
+def variants(preset: Preset) -> tuple[str, ...]:
+    """A desktop trains the folds without augmentation, as its tables of errors, and with it, as the paper."""
+    return (PLAIN, AUGMENTED) if preset == "desktop" else (PLAIN,)
+
+
+def identified(preset: Preset, data: str, setting: Setting, seed: int = 0, variant: str = PLAIN) -> Cell:
+    """The cell that judges a data set; the two folds are those of the aum recipe, and are not trained twice."""
+    cell = Cell("identification", preset, data, *setting, "aum", seed)
+    if preset == "desktop":  # another default cutoff is another cell, which reads the same folds
+        cell = cell.varied(cutoff=DEFAULT)
+    return cell.varied(augmentation="crops") if variant == AUGMENTED else cell
+
+
+def _cells(preset: Preset, data: str, setting: Setting, variant: str = PLAIN) -> list[Cell]:
+    if variant == AUGMENTED:
+        return [identified(preset, data, setting, variant=variant)]
+    return [identified(preset, data, setting, seed) for seed in seeds(preset, data, setting)]
 
 
 def _incv_cells(preset: Preset, data: str, setting: Setting) -> list[Cell]:
-    return [Cell("fit", preset, data, *setting, "incv", seed) for seed in study(preset, data).seeds]
+    if preset == "desktop":
+        return []
+    return [Cell("fit", preset, data, *setting, "incv", seed) for seed in seeds(preset, data, setting)]
 
 
-def _found(results: Results, data: str, setting: Setting, name: str) -> list[dict[str, float]]:
+def _found(results: Results, data: str, setting: Setting, name: str, variant: str) -> list[dict[str, float]]:
     if name == "incv":
         return [row["verdicts"] for row in results.all(_incv_cells(results.preset, data, setting)) if "verdicts" in row]
-    found = results.all(_cells(results.preset, data, setting))
-    return [row["identifiers"][name] for row in found if "identifiers" in row]
+    found = results.all(_cells(results.preset, data, setting, variant))
+    return [row["identifiers"][name] for row in found if name in row.get("identifiers", {})]
 
 
-def _experiment(headline: str, claim: str, settings: Sequence[Setting]) -> Experiment:
-    kind = settings[0][0]
+def _experiment(headline: str, claim: str, all_settings: Sequence[Setting]) -> Experiment:
+    kind = all_settings[0][0]
 
     def cells(preset: Preset) -> list[Cell]:
         return [
             cell
             for data in _sets(preset)
-            for setting in (settings[1:2] if preset == "smoke" else settings)
-            for cell in (*_cells(preset, data, setting), *_incv_cells(preset, data, setting))
+            for variant in variants(preset)
+            for setting in settings(preset, all_settings)
+            for cell in (*_cells(preset, data, setting, variant), *_incv_cells(preset, data, setting))
         ]
 
     def tables(results: Results) -> list[Table]:
-        made = []
-        for data in _sets(results.preset):
-            rows = [
-                [
-                    name,
-                    "pattern" if name == "incv" else "",
-                    f"{rate:.0%}",
-                    str(len(founds)),
-                    *(percent([found[measure] for found in founds]) for measure in MEASURES),
-                ]
-                for name in (*IDENTIFIERS, "incv")
-                for noise, rate in settings
-                if (founds := _found(results, data, (noise, rate), name))
-            ]
-            text = f"{title(results.preset, data)}, {kind} noise: how well flipped labels are found, in %"
-            columns = ["identifier", "needs", "rate", "seeds", *MEASURES]
-            made.append(Table(f"identification-{data}-{kind}", caption(text, results), columns, rows))
-        return made
+        return [
+            _table(results, data, all_settings, variant)
+            for data in _sets(results.preset)
+            for variant in variants(results.preset)
+        ]
 
     def drawn(results: Results) -> Figures:
-        made: Figures = {}
-        for data in _sets(results.preset):
-            lines = {
-                name: [(rate, _found(results, data, (noise, rate), name)) for noise, rate in settings]
-                for name in (*IDENTIFIERS, "incv")
-            }
-            shown = {name: [(x, founds) for x, founds in points if founds] for name, points in lines.items()}
-            shown = {name: points for name, points in shown.items() if points}
-            if shown:
-                text = caption(f"{title(results.preset, data)}, {kind} noise", results)
-                rates = [rate for _, rate in settings]
-                made[f"identification-{data}-{kind}"] = figures.precision_recall(shown, rates, text)
-        return made
+        made = {
+            named(f"identification-{data}-{kind}", variant): _curves(results, data, all_settings, variant)
+            for data in _sets(results.preset)
+            for variant in variants(results.preset)
+        }
+        return {name: figure for name, figure in made.items() if figure is not None}
 
-    cost = "two folds and one plain training of 150 epochs a rate and seed, and INCV"
+    cost = "two folds and one plain training of 150 epochs per rate and seed, and INCV"
     return Experiment(headline, claim, cost, cells, tables, drawn)
+
+
+def _curves(results: Results, data: str, all_settings: Sequence[Setting], variant: str) -> "Figure | None":
+    lines = {
+        name: [
+            (rate, found)
+            for noise, rate in all_settings
+            if (found := _found(results, data, (noise, rate), name, variant))
+        ]
+        for name in (*IDENTIFIERS, "incv")
+    }
+    shown = {name: points for name, points in lines.items() if points}
+    rates, text = [rate for _, rate in all_settings], caption(_where(results, data, all_settings, variant), results)
+    return figures.precision_recall(shown, rates, text) if shown else None
+
+
+def _where(results: Results, data: str, all_settings: Sequence[Setting], variant: str) -> str:
+    words = (title(results.preset, data), f"{all_settings[0][0]} noise", variant)
+    return ", ".join(filter(None, words))
+
+
+def _table(results: Results, data: str, all_settings: Sequence[Setting], variant: str) -> Table:
+    kind = all_settings[0][0]
+    rows = [
+        [
+            name,
+            "pattern" if name == "incv" else "",
+            f"{rate:.0%}",
+            str(len(founds)),
+            *(percent([found[measure] for found in founds]) for measure in MEASURES),
+        ]
+        for name in (*IDENTIFIERS, "incv")
+        for noise, rate in all_settings
+        if (founds := _found(results, data, (noise, rate), name, variant))
+    ]
+    text = f"{_where(results, data, all_settings, variant)}: how well flipped labels are found, in %"
+    columns = ["identifier", "needs", "rate", "seeds", *MEASURES]
+    return Table(named(f"identification-{data}-{kind}", variant), caption(text, results), columns, rows)
+
+
+def named(name: str, variant: str) -> str:
+    """The name of a table or figure of a variant."""
+    return f"{name}-augmented" if variant == AUGMENTED else name
 
 
 PRECISION_RECALL = _experiment(
@@ -104,19 +147,35 @@ PRECISION_RECALL_ASYMMETRIC = _experiment(
 
 
 def _histogram_cells(preset: Preset) -> list[Cell]:
-    sets = {"paper": ("cifar10", "cifar100"), "laptop": ("cifar10", "mnist"), "smoke": ("cifar10",)}[preset]
-    return [_cells(preset, data, ("uniform", 0.4))[0] for data in sets]
+    sets = {
+        "paper": ("cifar10", "cifar100"),
+        "desktop": ("cifar10",),
+        "laptop": ("cifar10", "mnist"),
+        "smoke": ("cifar10",),
+    }[preset]
+    return [identified(preset, data, MIDDLE, variant=variant) for data in sets for variant in variants(preset)]
 
 
 def _histograms(results: Results) -> Figures:
-    found = _by_title(results, _histogram_cells(results.preset))
+    found = by_title(results, _histogram_cells(results.preset))
     text = caption("AUM in the first fold, 40 % uniform noise", results)
     return {"histograms": figures.histograms(found, text)} if found else {}
 
 
-def _by_title(results: Results, cells: Sequence[Cell]) -> dict[str, dict[str, Any]]:
-    """The numbers of those that were run, by what their data sets are called."""
-    return {title(results.preset, cell.data): numbers for cell in cells if (numbers := results.numbers(cell))}
+def by_title(results: Results, cells: Sequence[Cell]) -> dict[str, dict[str, Any]]:
+    """The numbers of those that were run, by data set."""
+    return {cell_title(cell): numbers for cell in cells if (numbers := results.numbers(cell))}
+
+
+def cell_title(cell: Cell) -> str:
+    """The data set of a cell in captions, and whether it was augmented where both variants are run."""
+    variant = variant_of(cell) or "without augmentation" * (cell.preset == "desktop")
+    return ", ".join(filter(None, (title(cell.preset, cell.data), variant)))
+
+
+def variant_of(cell: Cell) -> str:
+    """Which of the variants a cell is."""
+    return AUGMENTED if cell.option("augmentation") else PLAIN
 
 
 HISTOGRAMS = Experiment(
@@ -125,79 +184,4 @@ HISTOGRAMS = Experiment(
     "two folds and one plain training of 150 epochs on each data set",
     _histogram_cells,
     figures=_histograms,
-)
-
-
-def _real_cells(preset: Preset) -> list[Cell]:
-    return [_cells(preset, data, ("none", 0.0))[0] for data in STUDIES[preset]]
-
-
-def _densities(results: Results) -> Figures:
-    found = _by_title(results, _real_cells(results.preset))
-    text = caption("AUM in the first fold, labels as they are", results)
-    return {"densities": figures.histograms(found, text)} if found else {}
-
-
-def _lowest(results: Results) -> Figures:
-    from undermargin.paper.prepared import fingerprint, official_training_set
-
-    made: Figures = {}
-    for cell in _real_cells(results.preset):
-        if numbers := results.numbers(cell):
-            try:
-                train = official_training_set(cell.study, results.root)
-            except InputError:  # the images are not here any more: what was drawn before stays
-                continue
-            if fingerprint(train) != results.source(cell).get("fingerprint"):
-                continue  # places in another version of the data set are those of other images
-            lowest = train.subset(np.array(numbers["lowest"]))
-            names = [WORDNET_ID.sub("", lowest.class_names[label]) for label in lowest.labels]
-            made[f"lowest-{cell.data}"] = figures.grid(
-                figures.decoded(lowest), names, caption(f"{title(results.preset, cell.data)}: lowest AUM", results)
-            )
-    return made
-
-
-def _flagged_lists(results: Results) -> list[Table]:
-    """Which samples our own runs flag, most suspicious first, and who was judged where that is a part of the set.
-
-    A sample's index is its place in the training set as it was read.
-    """
-    made = []
-    for cell in _real_cells(results.preset):
-        arrays = results.arrays(cell)
-        if arrays is not None and "judged" in arrays:
-            of_all = dict(zip(arrays["judged"], arrays["aum"], strict=True))
-            columns = {
-                "index": arrays["flagged"],
-                **({"file": arrays["files"]} if "files" in arrays else {}),
-                "label": arrays["labels"],
-                "aum": [f"{of_all[index]:.4f}" for index in arrays["flagged"]],
-            }
-            made.append(_list(f"flagged-{cell.data}", columns))
-            if arrays["judged"][-1] >= len(arrays["judged"]):
-                made.append(_list(f"judged-{cell.data}", {"index": arrays["judged"]}))
-    return made
-
-
-def _list(name: str, columns: dict[str, Any]) -> Table:
-    """One that is written and not shown."""
-    rows = [[str(value) for value in row] for row in zip(*columns.values(), strict=True)]
-    return Table(name, "", list(columns), rows, is_listed=False)
-
-
-DENSITIES = Experiment(
-    "AUM of data sets as they are, and which samples are flagged",
-    "densities have one mode, the cutoff differs from set to set",
-    "two folds and one plain training on each data set",
-    _real_cells,
-    _flagged_lists,
-    _densities,
-)
-LOWEST = Experiment(
-    "Images with the lowest AUM",
-    "some are clearly mislabeled, others ambiguous",
-    "two folds and one plain training on each data set",
-    _real_cells,
-    figures=_lowest,
 )
