@@ -9,6 +9,7 @@ from pathlib import Path
 import datasets
 import numpy as np
 import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
@@ -209,6 +210,15 @@ def test_a_parquet_folder_is_rewritten_file_by_file(tmp_path):
     parts = [pd.read_parquet(tmp_path / "clean" / f"train-{part}.parquet") for part in (0, 1)]
     assert [len(part) for part in parts] == [5, 6]
     assert parts[1]["label"].tolist() == ["a", "b", "a", "b", "b", "b"]
+
+
+@pytest.mark.parametrize("compression", [None, "snappy", "gzip", "brotli", "lz4", "zstd"])
+def test_a_parquet_file_keeps_its_compression(tmp_path, compression):
+    FRAME.to_parquet(tmp_path / "d.parquet", compression=compression)
+    source, _ = opened(tmp_path / "d.parquet")
+    source.rewrite(tmp_path / "out.parquet", Edit(np.arange(12) > 0, np.arange(12)))
+    before, after = (pq.read_metadata(tmp_path / name).row_group(0) for name in ("d.parquet", "out.parquet"))
+    assert after.column(0).compression == before.column(0).compression
 
 
 def test_a_csv_in_utf16_stays_in_utf16(tmp_path):

@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from undermargin.errors import InputError
 from undermargin.sources.labels import encode_labels
+from undermargin.sources.one_line import reason
 from undermargin.sources.samples import Samples
 
 HALF_BRIGHT = 128  # pixels of a whole data set that stay below are not bytes: they run to 1, or to 16 in scikit-learn
@@ -51,8 +52,7 @@ def _array(values: Any, what: str) -> npt.NDArray[Any]:
     try:
         return np.asarray(values)
     except (ValueError, TypeError, RuntimeError) as error:  # rows of different lengths, tensors on a GPU
-        reason = " ".join(str(error).split())[:200]
-        raise InputError(f"the {what} cannot be read as an array: {reason}") from None
+        raise InputError(f"the {what} cannot be read as an array: {reason(error)}") from None
 
 
 def _texts(inputs: Any) -> list[str] | None:

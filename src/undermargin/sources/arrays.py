@@ -4,7 +4,6 @@
 
 import io
 import zipfile
-import zlib
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -14,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from undermargin.errors import InputError
-from undermargin.sources import splits
+from undermargin.sources import one_line, splits
 from undermargin.sources.array_samples import from_arrays
 from undermargin.sources.base import Edit, Ints, Source
 from undermargin.sources.datasets_library import image_dataset, vector_dataset
@@ -28,8 +27,6 @@ if TYPE_CHECKING:
 
 INPUT_NAMES = ("x", "images", "image", "data", "embeddings", "features", "inputs", "arr_0")
 LABEL_NAMES = ("y", "labels", "label", "target", "targets", "arr_1")
-# what NumPy, zipfile and zlib raise for a damaged archive
-BROKEN = (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, MemoryError)
 
 
 class Arrays(Source):
@@ -41,17 +38,8 @@ class Arrays(Source):
     def load(cls, path: Path, reading: Reading) -> Samples:
         """Read inputs and labels; sizes are checked before anything is read."""
         splits.refuse(path, reading.split)
-        try:
+        with one_line.reading(path, "arrays"):
             inputs, labels, names = _read(path, reading)
-        except InputError:
-            raise
-        except BROKEN as error:
-            if "pickle" in str(error):
-                raise InputError(
-                    f"{path} cannot be read as arrays: it holds Python objects, which are never run"
-                ) from None
-            reason = " ".join(str(error).split())[:300] or type(error).__name__
-            raise InputError(f"{path} cannot be read as arrays: damaged or cut off ({reason}); save it again") from None
         samples = from_arrays(inputs, labels, {"path": str(path)}, class_names=names)
         samples.found["files"] = record(_files(path))
         return samples
@@ -99,10 +87,11 @@ class Arrays(Source):
     def rewrite(self, target: Path, edit: Edit, *, is_linked: bool = False) -> None:
         """Write the samples that stay. An array with as many rows as there are samples has one row per sample."""
         self.check(is_thorough=True)
-        if self.place.suffix.lower() == ".npy":
-            _write_pair(self.place, target, edit)
-        else:
-            _write_archive(self.place, target, edit, self.reading)
+        with one_line.rewriting(self.path):
+            if self.place.suffix.lower() == ".npy":
+                _write_pair(self.place, target, edit)
+            else:
+                _write_archive(self.place, target, edit, self.reading)
 
 
 def labels_beside(path: Path) -> Path:

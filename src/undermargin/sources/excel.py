@@ -62,15 +62,13 @@ def _open(path: Path, reading: Reading, **options: Any) -> Any:
         import openpyxl
     except ImportError:
         raise InputError("Excel files need the package openpyxl: pip install 'undermargin[excel]'") from None
-    try:
-        with zipfile.ZipFile(path) as archive:
-            for info in archive.infolist():
-                check_unpacked(info, reading)
-        return openpyxl.load_workbook(path, **options)
-    except InputError:
-        raise
-    except Exception as error:  # openpyxl raises all kinds of exceptions for damaged workbooks
-        raise ValueError(str(error) or type(error).__name__) from None
+    with zipfile.ZipFile(path) as archive:
+        for info in archive.infolist():
+            check_unpacked(info, reading)
+    book = openpyxl.load_workbook(path, **options)
+    if not book.worksheets:
+        raise ValueError("it has no sheets")
+    return book
 
 
 def _has_values(row: Any) -> bool:

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from undermargin.errors import InputError
-from undermargin.sources import splits
+from undermargin.sources import one_line, splits
 from undermargin.sources.base import Edit, Ints
 from undermargin.sources.datasets_library import import_datasets, no_progress_bars
 from undermargin.sources.rows import Rows
@@ -67,13 +67,8 @@ class HuggingFaceFolder(Rows):
 
     def _saved(self) -> Any:
         _ = self._table  # checked from end to end
-        try:
+        with one_line.reading(self.path, self.noun):
             return import_datasets().load_from_disk(str(self.place))
-        except InputError:
-            raise
-        except Exception as error:  # the library raises all kinds of exceptions for damaged folders
-            reason = " ".join(str(error).split())[:300]
-            raise InputError(f"{self.path} cannot be read as {self.noun}: {reason}") from None
 
     def write_rows(self, target: Path, edit: Edit) -> None:
         """Write the rows that stay, with the same features; nothing is cached beside the original."""
@@ -101,11 +96,8 @@ def name_classes(samples: Samples, names: Sequence[str] | None) -> None:
 
 
 def _json(path: Path) -> Any:
-    try:
+    with one_line.reading(path, "JSON"):
         return json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError) as error:
-        reason = getattr(error, "strerror", None) or " ".join(str(error).split())[:200]
-        raise InputError(f"{path} cannot be read: {reason}; save the data set again") from None
 
 
 def _split_names(path: Path) -> list[str]:

@@ -2,7 +2,7 @@
 
 # ruff: noqa: ARG002, ARG003 - one signature for all formats
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -14,6 +14,7 @@ from undermargin.sources import splits
 from undermargin.sources.array_samples import from_arrays
 from undermargin.sources.base import Source
 from undermargin.sources.huggingface import name_classes
+from undermargin.sources.one_line import reason
 from undermargin.sources.rows import from_table
 from undermargin.sources.samples import Columns, Kind, Reading, Samples
 
@@ -105,12 +106,11 @@ def from_memory(source: Any, reading: Reading) -> Samples:
     )
 
 
-def _arrow(convert: Any, source: Any) -> pa.Table:
+def _arrow(convert: Callable[[], pa.Table], source: Any) -> pa.Table:
     try:
         return convert()
-    except (pa.ArrowException, ValueError, TypeError) as error:
-        reason = " ".join(str(error).split())[:300]
-        raise InputError(f"the {type(source).__name__} cannot be read as a table: {reason}") from None
+    except Exception as error:  # columns of mixed types, names that occur twice
+        raise InputError(f"the {type(source).__name__} cannot be read as a table: {reason(error)}") from None
 
 
 def _index_ids(index: Any) -> list[str] | None:

@@ -30,7 +30,7 @@ def read_npy(path: Path, reading: Reading) -> Array:
 def read_npz(path: Path, reading: Reading) -> Mapping[str, Callable[[], Array]]:
     """For each array of an archive, by its name: a function that reads it."""
     if not zipfile.is_zipfile(path):
-        raise ValueError("not a zip archive, as .npz files are")
+        raise ValueError("it is not a zip archive, as .npz files are: damaged or cut off")
     with zipfile.ZipFile(path) as archive:
         names = [name for name in archive.namelist() if name.endswith(".npy")]
     return {name.removesuffix(".npy"): partial(_read_member, path, name, reading) for name in names}
@@ -66,7 +66,7 @@ def _check_header(file: IO[bytes], size: int, name: str, reading: Reading) -> No
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     shape, _, dtype = read(file)
     if dtype.hasobject:
-        raise ValueError("it needs pickle")
+        raise ValueError("it holds Python objects, which are never run")
     claimed, there = math.prod(shape) * dtype.itemsize, size - file.tell()
     if claimed > there:
         raise InputError(

@@ -17,6 +17,8 @@ from undermargin.sources.rows import Rows
 from undermargin.sources.samples import Reading, Samples
 from undermargin.storage.files import making, replacing
 
+CODECS = {"UNCOMPRESSED": "NONE", "LZ4_RAW": "LZ4"}  # names in a file, and what the writer calls them
+
 
 class Parquet(Rows):
     """A Parquet file; or the files of a folder, or those of one split, as one table in the order of their names."""
@@ -120,4 +122,4 @@ def _compression(about: pq.FileMetaData) -> dict[str, str] | str:
     if not about.num_row_groups:
         return "snappy"
     columns = [about.row_group(0).column(number) for number in range(about.num_columns)]
-    return {column.path_in_schema: column.compression for column in columns}
+    return {column.path_in_schema: CODECS.get(column.compression, column.compression) for column in columns}

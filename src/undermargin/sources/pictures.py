@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from undermargin.errors import InputError
+from undermargin.sources.one_line import reason
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -78,7 +79,7 @@ def _opened(data: bytes, side: int) -> Iterator["ImageFile"]:
     except InputError:
         raise
     except Exception as error:  # decoders raise all kinds of exceptions for damaged data
-        raise InputError(f"damaged image: {' '.join(str(error).split())[:200] or type(error).__name__}") from None
+        raise InputError(f"damaged image: {reason(error)}") from None
 
 
 def _identified(data: bytes) -> "ImageFile":

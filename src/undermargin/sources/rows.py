@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from undermargin.errors import InputError
-from undermargin.sources import guessing
+from undermargin.sources import guessing, one_line
 from undermargin.sources.base import Edit, Ints, Source
 from undermargin.sources.columns import features, plain_types
 from undermargin.sources.datasets_library import import_datasets
@@ -24,9 +24,6 @@ from undermargin.sources.samples import Reading, Samples
 
 if TYPE_CHECKING:
     from PIL import Image
-
-# what readers raise for damaged files; Arrow's own errors are among them
-UNREADABLE = (pa.ArrowException, OSError, ValueError, TypeError, AttributeError, KeyError, OverflowError)
 
 
 def from_table(table: pa.Table, reading: Reading, found: Mapping[str, Any], *, ids: list[str] | None = None) -> Samples:
@@ -70,7 +67,7 @@ class Rows(Source):
     @classmethod
     @abstractmethod
     def read(cls, path: Path, reading: Reading) -> pa.Table:
-        """All rows and columns at `path`; damaged data may raise anything in UNREADABLE."""
+        """All rows and columns at `path`; damaged data may raise anything."""
 
     @classmethod
     def files(cls, path: Path, reading: Reading) -> Sequence[Path]:
@@ -92,17 +89,10 @@ class Rows(Source):
     @classmethod
     def readable(cls, path: Path, reading: Reading | None = None) -> pa.Table:
         """All rows and columns at `path`; damage becomes an InputError of one line."""
-        try:
+        with one_line.reading(path, cls.noun):
             table = cls.read(path, reading or Reading())
             table.validate(full=True)
             _ = table.column_names  # names that are not text show here
-        except InputError:
-            raise
-        except UNREADABLE as error:
-            reason = " ".join(str(error).split())[:300]
-            raise InputError(f"{path} cannot be read as {cls.noun}: {reason or type(error).__name__}") from None
-        except RecursionError:
-            raise InputError(f"{path} cannot be read as {cls.noun}: its values are nested too deeply") from None
         return table
 
     @cached_property
@@ -182,7 +172,8 @@ class Rows(Source):
     def rewrite(self, target: Path, edit: Edit, *, is_linked: bool = False) -> None:
         """Write the rows that stay, in the format they came in."""
         self.check(is_thorough=True)
-        self.write_rows(target, edit.of_rows(self.rows, len(self._table)))
+        with one_line.rewriting(self.path):
+            self.write_rows(target, edit.of_rows(self.rows, len(self._table)))
 
     @abstractmethod
     def write_rows(self, target: Path, edit: Edit) -> None:
