@@ -23,10 +23,16 @@ def scan(
     label: Annotated[str | None, typer.Option(help="Column of labels (default: found by looking).")] = None,
     text: Annotated[str | None, typer.Option(help="Column of texts (default: found by looking).")] = None,
     image: Annotated[str | None, typer.Option(help="Column of images (default: found by looking).")] = None,
+    id_column: Annotated[
+        str | None, typer.Option("--id", help="Column that names the samples (default: found by looking).")
+    ] = None,
+    split: Annotated[
+        str | None, typer.Option(help="Split to scan, of a source that has several, such as train.")
+    ] = None,
     where: Annotated[str | None, typer.Option(help="Scan only rows with COLUMN=VALUE, such as split=train.")] = None,
     cutoff: Annotated[
         str | None,
-        typer.Option(help="A cutoff of 'undermargin methods', or a number (default: auto, or the preset's)."),
+        typer.Option(help="A cutoff of 'undermargin methods', or a number (default: probability, or the preset's)."),
     ] = None,
     model: Annotated[
         str | None, typer.Option(help="Model to train (default: chosen from the data; see docs/scan.md).")
@@ -43,7 +49,16 @@ def scan(
         typer.Option(min=1, help="Train exactly this many epochs per fold (default: stop when the ranking settles)."),
     ] = None,
     jobs: Annotated[int, typer.Option(min=0, max=2, help="Folds to train side by side, 1 or 2; 0 chooses.")] = 0,
-    precision: Annotated[Literal["no", "bf16", "fp16"], typer.Option(help="Mixed precision of the training.")] = "no",
+    precision: Annotated[
+        float | None, typer.Option(min=0, max=1, help="Flag as many samples as keep this expected precision.")
+    ] = None,
+    budget: Annotated[int | None, typer.Option(min=0, help="Flag this many samples, the most suspicious.")] = None,
+    folds: Annotated[
+        int | None, typer.Option(min=1, help="Trainings, each with other threshold samples (default: 2, or 5).")
+    ] = None,
+    mixed_precision: Annotated[
+        Literal["no", "bf16", "fp16"], typer.Option(help="Mixed precision of the training.")
+    ] = "no",
     memory: Annotated[
         float | None,
         typer.Option(min=0, help="GB of memory for images; more of them stay on disk (default: half of what is free)."),
@@ -60,8 +75,9 @@ def scan(
 ) -> None:
     """Find the samples of a data set whose labels look wrong.
 
-    Trains a small network twice, each time with other threshold samples: samples that get a label no class has.
-    Samples that score no higher than these are flagged. Rerun the same command to resume a scan that was stopped. On
+    Trains a small network twice, each time with other threshold samples: samples that get a label no class has. What
+    the network says about their real classes shows how far its predictions can be trusted, and a label is flagged when
+    it is more likely wrong than right. Rerun the same command to resume a scan that was stopped. On
     several GPUs or machines: torchrun ... -m undermargin scan ...
 
     \b
@@ -80,6 +96,8 @@ def scan(
             source,
             out,
             label=label,
+            id=id_column,
+            split=split,
             text=text,
             image=image,
             where=where,
@@ -90,6 +108,9 @@ def scan(
             epochs=epochs,
             jobs=jobs,
             precision=precision,
+            budget=budget,
+            folds=folds,
+            mixed_precision=mixed_precision,
             decisions=decisions,
             records=records,
             memory=None if memory is None else int(memory * 1e9),

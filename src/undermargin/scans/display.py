@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from undermargin.procedure import NUM_FOLDS
 from undermargin.scans.terminal import shown
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ class ScanDisplay:
             TimeRemainingColumn(),
         )
         self.bar = Progress(*columns, console=self.console, transient=True, disable=is_quiet or not self.has_bars)
-        self.tasks = [self.bar.add_task("", total=None, state="waiting", visible=False) for _ in range(2)]
+        self.tasks = [self.bar.add_task("", total=None, state="waiting", visible=False) for _ in range(NUM_FOLDS)]
 
     def __enter__(self) -> "ScanDisplay":
         return self
@@ -71,7 +72,11 @@ class ScanDisplay:
                 f"[dim]{shown(chosen.model)}, at most 2 x {chosen.budget.epochs} epochs: up to "
                 f"{_duration(outlook.seconds)}{beside}[/]"
             )
-        for fold, task in enumerate(self.tasks):
+        self.tasks += [
+            self.bar.add_task("", total=None, state="waiting", visible=False)
+            for _ in range(len(self.tasks), outlook.num_folds)
+        ]
+        for fold, task in enumerate(self.tasks[: outlook.num_folds]):
             self.bar.update(task, total=chosen.budget.epochs, description=f"fold {fold}", visible=True)
         if self.has_bars:
             self.bar.start()

@@ -20,6 +20,8 @@ def judge(
     cutoff: str | float,
     *,
     percentile: float | None,
+    precision: float | None = None,
+    budget: int | None = None,
     trusted: Decided,
     labels: npt.NDArray[np.int64] | None = None,
 ) -> Verdicts:
@@ -28,8 +30,14 @@ def judge(
     `labels` are those of the data set: relabeled samples were trained with the label that people gave them.
     """
     left_out = [index for index, decision in trusted.items() if decision.action == "drop"]
-    judged = identify(runs, cutoff, percentile=percentile, left_out=left_out)
+    judged = identify(runs, cutoff, percentile=percentile, precision=precision, budget=budget, left_out=left_out)
     return overruled(judged if labels is None else replace(judged, labels=labels), trusted)
+
+
+def check_limits(cutoff: str | float, precision: float | None, budget: int | None) -> None:
+    """Raise for a precision or a budget that the cutoff has no use for, before anything is trained."""
+    if (precision is not None or budget is not None) and choose(cutoff).judge is None:
+        raise IdentifyError(f"--precision and --budget need the cutoff 'probability', not {cutoff!r}")
 
 
 def percentile_for(cutoff: str | float, percentile: float | None) -> float | None:

@@ -13,11 +13,11 @@ from typing import Any
 
 from undermargin.cutoffs import choose
 from undermargin.errors import InputError
-from undermargin.procedure import Fold, trainings
+from undermargin.procedure import Fold, Procedure, trainings
 from undermargin.scans.clock import Clock
 from undermargin.scans.effects import Decided, effects
 from undermargin.scans.folder import Folder
-from undermargin.scans.judge import judge, percentile_for
+from undermargin.scans.judge import check_limits, judge, percentile_for
 from undermargin.scans.settings import OWN_TRAINING, Settings, claim, environment
 from undermargin.scans.skipped import write_skipped
 from undermargin.sources.samples import Reading, Samples
@@ -30,7 +30,7 @@ from undermargin.tracking.tracker import Tracker
 from undermargin.training.engine import Plan, Rows
 from undermargin.training.fold import OnEpoch, Task, seconds_per_epoch, train_fold
 from undermargin.training.network import NetworkPlan, accelerator
-from undermargin.training.plan import check_model, plan
+from undermargin.training.plan import check_model, is_small, num_folds, plan
 from undermargin.training.side_by_side import train_side_by_side
 from undermargin.verdicts.record import Verdicts
 
@@ -43,6 +43,7 @@ class Outlook:
 
     samples: Samples
     plan: Plan
+    num_folds: int
     jobs: int
     seconds: float | None  # estimate for all that is left to train, from a few timed steps; None: not known
 
@@ -72,6 +73,7 @@ def run(source: Any, folder: Folder, reading: Reading, settings: Settings, hooks
     """Scan a source into a folder and return the verdicts."""
     cutoff = settings.procedure.cutoff if settings.cutoff is None else settings.cutoff
     choose(cutoff)  # an unknown cutoff is refused now, not after the training
+    check_limits(cutoff, settings.precision, settings.budget)
     size = reading.image_size or check_model(settings.model)
     is_main = ranks.rank() == 0
     with folder.locked() if is_main else nullcontext():
@@ -97,7 +99,8 @@ def _judged(folder: Folder, samples: Samples, settings: Settings, hooks: Hooks) 
     decided = Folder.open(settings.decisions).decided_about(fingerprint) if settings.decisions else {}
     changed = effects(decided, given, samples.class_names)
     samples = replace(samples, labels=changed.labels)
-    chosen = _with_epochs(plan(samples, model=settings.model, precision=settings.precision), settings)
+    settings = replace(settings, procedure=_with_folds(settings, samples))
+    chosen = _with_epochs(plan(samples, model=settings.model, precision=settings.mixed_precision), settings)
     trained = _Trained(folder, samples, settings, hooks, chosen, _jobs(settings, samples), changed.rows)
     if ranks.rank() == 0:
         claim(folder, trained.config() | {"fingerprint": fingerprint, "trusted": _named(decided)})
@@ -107,7 +110,15 @@ def _judged(folder: Folder, samples: Samples, settings: Settings, hooks: Hooks) 
     runs = trained.runs()
     assert settings.cutoff is not None  # noqa: S101 - filled in by `run`
     share = percentile_for(settings.cutoff, settings.procedure.percentile)
-    verdicts = judge(runs, settings.cutoff, percentile=share, trusted=decided, labels=given)
+    verdicts = judge(
+        runs,
+        settings.cutoff,
+        percentile=share,
+        precision=settings.precision,
+        budget=settings.budget,
+        trusted=decided,
+        labels=given,
+    )
     return verdicts, trained.about(runs)
 
 
@@ -121,6 +132,14 @@ def _with_epochs(chosen: Plan, settings: Settings) -> Plan:
     return replace(chosen, budget=replace(chosen.budget, epochs=epochs)) if epochs else chosen  # type: ignore[type-var]
 
 
+def _with_folds(settings: Settings, samples: Samples) -> Procedure:
+    """The procedure with the number of folds that was asked for, or that fits the data."""
+    procedure = settings.procedure
+    if settings.folds is not None:
+        return procedure.with_folds(settings.folds)
+    return procedure.with_folds(num_folds(samples)) if procedure.chosen_cutoff == "probability" else procedure
+
+
 def _jobs(settings: Settings, samples: Samples) -> int:
     """How many folds to train side by side: both, where one alone would leave cores idle and takes long enough."""
     if ranks.num_ranks() > 1 or callable(settings.model):  # a user's function may not be sent to other processes
@@ -131,7 +150,7 @@ def _jobs(settings: Settings, samples: Samples) -> int:
         return settings.jobs
     import torch
 
-    is_on_cpu = accelerator(settings.precision).device.type == "cpu"
+    is_on_cpu = accelerator(settings.mixed_precision).device.type == "cpu"
     is_worth_it = samples.kind == "images" and len(samples) >= SIDE_BY_SIDE
     return 2 if is_worth_it and is_on_cpu and torch.get_num_threads() >= 2 else 1
 
@@ -152,6 +171,11 @@ class _Trained:
     def model(self) -> str:
         return self.plan.model if self.hooks.train is None else OWN_TRAINING
 
+    @property
+    def stops(self) -> bool:
+        """Whether a fold ends when its ranking has settled."""
+        return self.settings.stops and not is_small(self.samples)
+
     def config(self) -> dict[str, Any]:
         """What the configuration says about data, settings and training."""
         samples, settings = self.samples, self.settings
@@ -164,7 +188,8 @@ class _Trained:
             "model": self.model,
             "is_own_model": self.hooks.train is not None or callable(settings.model),
             "budget": asdict(self.plan.budget),
-            "stops": settings.stops,
+            "stops": self.stops,
+            "num_folds": settings.procedure.num_folds,
             "jobs": self.jobs,
             **environment(),
         }
@@ -174,7 +199,7 @@ class _Trained:
         tasks = self._tasks()
         done = [self.folder.run(task.fold.number) if task.is_finished else None for task in tasks]
         left = [task for task in tasks if not task.is_finished]
-        self.hooks.on_start(Outlook(self.samples, self.plan, self.jobs, self._seconds(left)))
+        self.hooks.on_start(Outlook(self.samples, self.plan, len(tasks), self.jobs, self._seconds(left)))
         if self.hooks.train is not None:
             for task in left:
                 tracker = task.tracker()
@@ -196,7 +221,7 @@ class _Trained:
                 fold,
                 seed,
                 self.folder.fold(fold.number),
-                stops=settings.stops,
+                stops=self.stops,
                 skip_epochs=procedure.skip_epochs,
                 percentile=procedure.percentile,
                 records=settings.records,

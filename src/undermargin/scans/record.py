@@ -82,10 +82,18 @@ class Scan:
         """What each fold's training left: scores and threshold samples."""
         return self._folder.runs()
 
-    def identify(self, cutoff: str | float | None = None, *, percentile: float | None = None) -> Verdicts:
+    def identify(
+        self,
+        cutoff: str | float | None = None,
+        *,
+        percentile: float | None = None,
+        precision: float | None = None,
+        budget: int | None = None,
+    ) -> Verdicts:
         """Judge every sample again, without training; the folder then holds these verdicts.
 
-        Without a cutoff, the scan's own is used. `cutoff="paper"` is the paper's; `percentile` replaces its 99.
+        Without a cutoff, the scan's own is used. `cutoff="paper"` is the paper's; `percentile` replaces its 99. With a
+        `precision` as many samples are flagged as keep that expected share of wrong labels, with a `budget` this many.
         """
         folder = self._folder
         with folder.locked():
@@ -94,9 +102,19 @@ class Scan:
                 share = percentile
                 if cutoff is None and choose(name).share is None:
                     name = "paper"  # a percentile alone asks for the rule that has one
+            if cutoff is None and (precision is not None or budget is not None):
+                name, share = "probability", None  # only P(mislabeled) knows how many to flag
             trusted = folder.trusted()
             labels = folder.verdicts().labels if trusted else None
-            verdicts = judge(folder.runs(), name, percentile=share, trusted=trusted, labels=labels)
+            verdicts = judge(
+                folder.runs(),
+                name,
+                percentile=share,
+                precision=precision,
+                budget=budget,
+                trusted=trusted,
+                labels=labels,
+            )
             folder.save_verdicts(verdicts)
             folder.write_manifest()
         return verdicts

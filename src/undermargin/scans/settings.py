@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import undermargin
 from undermargin.errors import FolderError
-from undermargin.procedure import NUM_FOLDS, Procedure
+from undermargin.procedure import Procedure
 from undermargin.scans.folder import Folder
 from undermargin.storage.json import plain
 
@@ -29,14 +29,18 @@ class Settings:
     """
 
     procedure: Procedure = Procedure.default
-    # None: the procedure's own, which is `auto` for the default one
+    # None: the procedure's own, which is `probability` for the default one
     cutoff: str | float | None = field(default=None, metadata=NOT_COMPARED)
     model: "str | MakeModel | None" = field(default=None, metadata={"key": "model_name"})  # None: chosen from the data
     epochs: int | None = None  # exactly this many per fold; None: stop when the ranking settles
     seed: int = 0  # of folds and training
     # folds trained side by side: 1 or 2; 0: 2 for images on a CPU with two cores or more. The number chosen is compared
     jobs: int = field(default=0, metadata=NOT_COMPARED | {"key": "asked_jobs"})
-    precision: str = "no"  # or bf16, fp16
+    # flag as many samples as keep this expected precision, or this many samples; instead of even odds
+    precision: float | None = field(default=None, metadata=NOT_COMPARED | {"key": "expected_precision"})
+    budget: int | None = field(default=None, metadata=NOT_COMPARED | {"key": "flag_budget"})
+    folds: int | None = field(default=None, metadata=NOT_COMPARED | {"key": "asked_folds"})  # None: chosen
+    mixed_precision: str = field(default="no", metadata={"key": "precision"})  # or bf16, fp16
     decisions: str | Path | None = field(default=None, metadata=NOT_COMPARED)  # an earlier scan whose decisions count
     records: bool = False  # every sample's margin at every epoch, for the report
 
@@ -128,6 +132,5 @@ def environment() -> dict[str, Any]:
         "versions": versions() | {"torch": torch.__version__},
         "num_threads": torch.get_num_threads(),
         "num_processes": ranks.num_ranks(),
-        "num_folds": NUM_FOLDS,
         "device": "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu",
     }
