@@ -260,6 +260,24 @@ def test_a_workbook_keeps_its_formats_and_other_sheets(tmp_path):
     assert not sheet["A9"].font.bold
 
 
+def test_cells_of_a_workbook_are_numbers_dates_or_texts(tmp_path):
+    pytest.importorskip("openpyxl")
+    frame = pd.DataFrame(
+        {
+            "n": [1, 2, 4, 8] * 3,
+            "large": [1e20, 1.5, None, 2] * 3,
+            "when": pd.to_datetime(["2020-01-01 10:00", "2021-01-01 00:00"] * 6),
+            "mixed": [1, "one"] * 6,
+            "label": ["a", "b"] * 6,
+        }
+    )
+    frame.to_excel(tmp_path / "d.xlsx", index=False)
+    columns = load(tmp_path / "d.xlsx").inputs
+    assert columns.number_names == ["n", "large", "when"]
+    assert columns.categories == {"mixed": ["1", "one"]}
+    assert columns.numbers[0, 2] == np.float32(1577872800)
+
+
 def test_how_data_were_read_is_remembered(tmp_path):
     frame = FRAME.assign(key=[f"k{n}" for n in range(12)], split=["x", "y"] * 6, label=["a", "a", "b", "b"] * 3)
     frame.to_csv(tmp_path / "d.csv", index=False)

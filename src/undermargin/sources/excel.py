@@ -1,6 +1,8 @@
 """Excel workbooks (.xlsx): the rows of the first sheet, below a row of column names."""
 
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime, time, timedelta
 from pathlib import Path
 from typing import Any, ClassVar
@@ -25,11 +27,8 @@ class Excel(Rows):
     def read(cls, path: Path, reading: Reading) -> pa.Table:
         """The rows below the first one, which names the columns; formulas count with their stored values."""
         splits.refuse(path, reading.split)
-        book = _open(path, reading, read_only=True, data_only=True)
-        try:
+        with _opened(path, reading, read_only=True, data_only=True) as book:
             rows = [row for row in book.worksheets[0].iter_rows(values_only=True) if _has_values(row)]
-        finally:
-            book.close()
         if not rows:
             raise InputError(f"the first sheet of {path} is empty")
         width = max(place for row in rows for place, value in enumerate(row, 1) if value is not None)
@@ -41,8 +40,12 @@ class Excel(Rows):
 
     def write_rows(self, target: Path, edit: Edit) -> None:
         """Write the workbook with the rows that stay moved up; formulas in them are not adjusted."""
-        book = _open(self.place, self.reading)
-        sheet = book.worksheets[0]
+        with _opened(self.place, self.reading) as book:
+            self._edit(book.worksheets[0], edit)
+            with replacing(target) as partial:
+                book.save(partial)
+
+    def _edit(self, sheet: Any, edit: Edit) -> None:
         numbers = [number for number, row in enumerate(sheet.iter_rows(values_only=True), 1) if _has_values(row)]
         header, rows = numbers[0], numbers[1:]
         if len(rows) != len(edit.is_kept):
@@ -51,24 +54,25 @@ class Excel(Rows):
         labels = [sheet.cell(row, column).value for row in rows]
         for row, other in zip(rows, edit.label_from.tolist(), strict=True):
             sheet.cell(row, column).value = labels[other]
-        dropped = {row for row, is_kept in zip(rows, edit.is_kept.tolist(), strict=True) if not is_kept}
-        _remove(sheet, dropped)
-        with replacing(target) as partial:
-            book.save(partial)
+        _remove(sheet, {row for row, is_kept in zip(rows, edit.is_kept.tolist(), strict=True) if not is_kept})
 
 
-def _open(path: Path, reading: Reading, **options: Any) -> Any:
+@contextmanager
+def _opened(path: Path, reading: Reading, **options: Any) -> Iterator[Any]:
+    """A workbook with at least one sheet, whose parts do not fill the memory when they are unpacked."""
     try:
         import openpyxl
     except ImportError:
         raise InputError("Excel files need the package openpyxl: pip install 'undermargin[excel]'") from None
-    with zipfile.ZipFile(path) as archive:
-        for info in archive.infolist():
-            check_unpacked(info, reading)
-    book = openpyxl.load_workbook(path, **options)
-    if not book.worksheets:
-        raise ValueError("it has no sheets")
-    return book
+    with path.open("rb") as file:  # opened here: openpyxl leaves a damaged file open
+        with zipfile.ZipFile(file) as archive:
+            for info in archive.infolist():
+                check_unpacked(info, reading)
+        book = openpyxl.load_workbook(file, **options)
+        if not book.worksheets:
+            raise ValueError("it has no sheets")
+        yield book
+        book.close()
 
 
 def _has_values(row: Any) -> bool:
@@ -79,7 +83,8 @@ def _column(values: list[Any]) -> pa.Array:
     """Cells of one type as they are; a column that mixes types as texts."""
     kinds = {type(value) for value in values if value is not None}
     if kinds <= {int, float}:
-        return pa.array([None if value is None else float(value) for value in values] if float in kinds else values)
+        is_whole = float not in kinds and all(abs(value) < 2**63 for value in values if value is not None)
+        return pa.array(values if is_whole else [None if value is None else float(value) for value in values])
     if len(kinds) == 1 and kinds <= {str, bool, datetime, time, timedelta}:
         return pa.array(values)
     return pa.array([None if value is None else str(value) for value in values], pa.string())
