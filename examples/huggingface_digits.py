@@ -32,10 +32,11 @@ def train(fold):
     set_seed(fold.number)
     model = ViTForImageClassification(config)
     arguments = TrainingArguments(
-        f"huggingface/fold{fold.number}",
+        "scans/huggingface-trainer",
         num_train_epochs=10,
         per_device_train_batch_size=64,
         learning_rate=3e-3,
+        save_strategy="no",
         report_to="none",
         disable_tqdm=True,
     )

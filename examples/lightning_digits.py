@@ -44,10 +44,8 @@ def train(fold):
     loader = DataLoader(IndexedDataset(RelabeledDataset(dataset, fold.labels)), batch_size=64, shuffle=True)
     tracker = Tracker(len(dataset), suggest=fold.num_classes)
     callback = TrackerCallback(tracker, submodule="net", hide_indices=True, name=f"fold{fold.number}")
-    quiet = {"logger": False, "enable_progress_bar": False, "enable_model_summary": False}
-    trainer = lightning.Trainer(
-        max_epochs=10, accelerator="cpu", callbacks=[callback], default_root_dir=f"lightning/fold{fold.number}", **quiet
-    )
+    quiet = {"logger": False, "enable_progress_bar": False, "enable_checkpointing": False}
+    trainer = lightning.Trainer(max_epochs=10, accelerator="cpu", callbacks=[callback], **quiet)
     trainer.fit(Classifier(fold.num_outputs), loader)
     return tracker.run(fold, class_names=list("0123456789"))
 
