@@ -3,7 +3,8 @@
 Ours is `MislabelDetector(estimator)` with its defaults. Cleanlab gets out-of-fold probabilities of the estimator as its
 library makes it ("cleanlab") and, where ours trains for fewer passes or rounds, also of that length ("cleanlab_short").
 Every cell is one line of bench/estimators.jsonl; cells that are there are not run again. Seconds are those of the
-processor, on one thread, so that a busy machine does not count.
+processor, on one thread, so that a busy machine does not count (lines without "clock" are older: seconds of the wall
+clock on a busy machine, which the table leaves out).
 
     UNDERMARGIN_DATA=path python -m bench.estimators [--seeds 0 1 2] [--data letter ...] [--estimators xgboost ...]
     python -m bench.estimators --table     # what is stored, as a Markdown table
@@ -126,7 +127,7 @@ def cell(data: str, noise: str, name: str, seed: int) -> Cell:
     found = {side: (row[side]["average_precision"], row[side]["mcc"]) for side in row if side[:5] in ("under", "clean")}
     print(data, noise, name, seed, found, flush=True)
     versions = {library: version(library) for library in LIBRARIES} | {"python": platform.python_version()}
-    config = {"cv": CV, "short": short, "size": TABLES[data], "num_threads": 1}
+    config = {"cv": CV, "short": short, "size": TABLES[data], "num_threads": 1, "clock": "processor"}
     return row | {"config": config, "commit": code, "versions": versions}
 
 
@@ -194,7 +195,9 @@ def table(rows: list[Cell]) -> Iterator[str]:
 
 
 def _shown(cells: list[Cell], sides: list[str], key: str) -> str:
-    if cells[0]["undermargin"][key] is None:
+    if key == "seconds":
+        cells = [cell for cell in cells if "clock" in cell["config"]]
+    if not cells or cells[0]["undermargin"][key] is None:
         return ""
     digits = 1 if key == "seconds" else 3
     return " / ".join(f"{np.mean([cell[side][key] for cell in cells]):.{digits}f}" for side in sides)

@@ -130,6 +130,19 @@ def test_a_base_margin_of_the_users_own_counts_once():
     assert np.array_equal(data.get_base_margin().reshape(base.shape), base)
 
 
+def test_the_matrix_that_a_model_was_trained_on_may_be_quantized_and_is_given_back_when_observing_stops_early():
+    x, labels, _ = flipped_digits()
+    data = xgboost.QuantileDMatrix(x, label=labels)
+    model = xgboost.train(XGBOOST | {"objective": "multi:softprob", "num_class": 10}, data, 4)
+    before = model.predict(data)
+    tracker = Tracker(len(labels))
+    boosting.observe(tracker, model, data, labels, rounds=2)
+    rounds = [model.predict(data, output_margin=True, iteration_range=(0, i + 1)) for i in range(2)]
+    np.testing.assert_allclose(tracker.scores(), mean_margins(rounds, labels), rtol=1e-5, atol=1e-5)
+    assert data.get_base_margin().size == 0
+    assert np.array_equal(model.predict(data), before)
+
+
 def test_frames_with_categories_are_read_as_they_were_trained_on():
     x, labels, _ = flipped_digits()
     frame = pd.DataFrame(x[:, :20], columns=[f"pixel{i}" for i in range(20)])
@@ -177,8 +190,6 @@ def test_what_cannot_be_replayed_is_said():
     trees = xgboost.train(XGBOOST | aim, data, 2)
     with pytest.raises(InputError, match="dart rescales earlier trees"):
         boosting.observe(Tracker(300), dart, data, labels)
-    with pytest.raises(InputError, match="pass the array or frame"):
-        boosting.observe(Tracker(300), trees, xgboost.QuantileDMatrix(x, label=labels), labels)
     with pytest.raises(InputError, match="class numbers"):
         boosting.observe(Tracker(300), trees, data, labels.astype(str))
     with pytest.raises(InputError, match="299 labels for 300 rows"):

@@ -1,6 +1,6 @@
 """Logits after every stage of a fitted ensemble, linear in its stages: each stage adds its part to the one before."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ from undermargin.errors import InputError
 Logits = npt.NDArray[np.floating[Any]]
 
 
-def stages(model: Any, data: Any) -> Iterator[Logits]:
+def stages(model: Any, data: Any) -> Generator[Logits, None, None]:
     """Raw outputs after each stage: (samples, outputs), or (samples,) from a binary model.
 
     `data` holds the training samples, in the form that the model's `predict` takes.
@@ -60,25 +60,26 @@ def widen(raw: Logits, columns: npt.NDArray[Any] | None, num_outputs: int) -> Lo
     return logits
 
 
-def _xgboost(model: Any, data: Any) -> Iterator[Logits]:
+def _xgboost(model: Any, data: Any) -> Generator[Logits, None, None]:
     import xgboost
 
     booster = model if isinstance(model, xgboost.Booster) else model.get_booster()
     if '"dart"' in booster.save_config():
         raise InputError("XGBoost's dart rescales earlier trees in every round; rounds cannot be replayed. Use gbtree")
-    if isinstance(data, xgboost.QuantileDMatrix):
-        raise InputError("a QuantileDMatrix cannot be copied; pass the array or frame that it was made from")
-    if isinstance(data, xgboost.DMatrix):
-        matrix = data.slice(np.arange(data.num_row()))  # a copy: base margins set below must not reach the user's data
-    else:
+    matrix = data
+    if not isinstance(data, xgboost.DMatrix):
         matrix = xgboost.DMatrix(data, missing=getattr(model, "missing", np.nan), enable_categorical=True)
-    for number in range(booster.num_boosted_rounds()):
-        margins = booster.predict(matrix, output_margin=True, iteration_range=(number, number + 1))
-        matrix.set_base_margin(margins)  # the next round adds its trees to these
-        yield margins
+    before = matrix.get_base_margin()
+    try:
+        for number in range(booster.num_boosted_rounds()):
+            margins = booster.predict(matrix, output_margin=True, iteration_range=(number, number + 1))
+            matrix.set_base_margin(margins)  # the next round adds its trees to these
+            yield margins
+    finally:
+        matrix.set_base_margin(before)  # the matrix may be the user's; a copy takes longer than the rounds
 
 
-def _lightgbm(model: Any, data: Any) -> Iterator[Logits]:
+def _lightgbm(model: Any, data: Any) -> Generator[Logits, None, None]:
     booster = getattr(model, "booster_", model)
     logits: Any = 0.0
     for number in range(booster.current_iteration()):
@@ -86,11 +87,11 @@ def _lightgbm(model: Any, data: Any) -> Iterator[Logits]:
         yield logits
 
 
-def _catboost(model: Any, data: Any) -> Iterator[Logits]:
+def _catboost(model: Any, data: Any) -> Generator[Logits, None, None]:
     yield from model.staged_predict(data, prediction_type="RawFormulaVal")
 
 
-def _staged(model: Any, data: Any) -> Iterator[Logits]:
+def _staged(model: Any, data: Any) -> Generator[Logits, None, None]:
     yield from model.staged_decision_function(data)
 
 
@@ -98,7 +99,7 @@ def _staged(model: Any, data: Any) -> Iterator[Logits]:
 class Library:
     """How a library's models are read."""
 
-    read: Callable[[Any, Any], Iterator[Logits]]
+    read: Callable[[Any, Any], Generator[Logits, None, None]]
     rounds: int  # measured by bench/rounds.py on letter and segment
     parameters: tuple[str, ...]  # names for the number of rounds; the first is set if none is
 

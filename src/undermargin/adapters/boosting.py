@@ -5,6 +5,7 @@ linear in the rounds and the training is not touched. A leaf: nothing else in un
 """
 
 from collections.abc import Sequence
+from contextlib import closing
 from importlib.util import find_spec
 from itertools import islice
 from types import MappingProxyType
@@ -54,9 +55,12 @@ def observe(tracker: Tracker, model: Any, data: Any, labels: npt.ArrayLike, *, r
     trained_on = np.asarray(labels)
     if trained_on.dtype.kind not in "iu":
         raise InputError(f"labels hold {trained_on.dtype}, expected class numbers 0..n-1, such as fold.labels")
-    indices, columns = np.arange(len(trained_on)), classes(model)
-    for raw in islice(stages(model, data), rounds):
-        logits = raw if columns is None else widen(raw, columns, int(trained_on.max()) + 1)
-        with torch.enable_grad():  # nothing here needs a gradient, but a tracker warns where none could be had
-            tracker.update(logits, trained_on, indices)
-        tracker.end_epoch()
+    columns, num_outputs = classes(model), int(trained_on.max(initial=0)) + 1
+    batch = torch.from_numpy(trained_on.astype(np.int64)), torch.arange(len(trained_on))
+    with (
+        closing(stages(model, data)) as rounds_of_model,
+        torch.enable_grad(),
+    ):  # a tracker warns where gradients are off
+        for raw in islice(rounds_of_model, rounds):
+            tracker.update(raw if columns is None else widen(raw, columns, num_outputs), *batch)
+            tracker.end_epoch()

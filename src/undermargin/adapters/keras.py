@@ -50,6 +50,7 @@ class TrackerCallback(keras.callbacks.Callback):  # type: ignore[misc, name-defi
     def __init__(self, model: Any, tracker: Tracker, from_logits: bool | None) -> None:
         super().__init__()
         self.tracker, self.from_logits = tracker, from_logits
+        self._observe: Callable[[Any, Any, Any], None] | None = None
         # Keras looks at the first batch before any callback hears of the training, so the model must know already.
         # Both are public methods that users may override; as attributes of this one model they leave the class alone.
         for name, make in (("compute_loss", self._loss), ("compute_metrics", self._metrics)):
@@ -65,7 +66,9 @@ class TrackerCallback(keras.callbacks.Callback):  # type: ignore[misc, name-defi
             if _is_packed(y):
                 _check(model, y_pred)
                 if training:
-                    _deliver(self._observer(model), y_pred, y[LABEL], y[INDEX])
+                    if self._observe is None:  # only now is the model compiled for sure
+                        self._observe = self._observer(model)
+                    _deliver(self._observe, y_pred, y[LABEL], y[INDEX])
             y, sample_weight = _labels_of(y), _labels_of(sample_weight)
             return original(x, y, y_pred, sample_weight, **({"training": training} if knows_training else {}))
 

@@ -154,11 +154,11 @@ class TrackerCallback(IterationCallback):
 
 def _observer(tracker: Tracker, labels: npt.NDArray[Any]) -> Any:
     """A function that shows the tracker the logits of all samples, which make an epoch."""
-    indices = np.arange(len(labels))
+    batch = torch.from_numpy(labels.astype(np.int64)), torch.arange(len(labels))
 
     def observe(logits: npt.NDArray[Any]) -> None:
         with torch.enable_grad():  # nothing here needs a gradient, but a tracker warns where none could be had
-            tracker.update(logits, labels, indices)
+            tracker.update(logits, *batch)
         tracker.end_epoch()
 
     return observe

@@ -1,4 +1,4 @@
-"""skorch: a callback, a data set whose samples know their index, and the settings that bring the two together.
+"""skorch: a callback, a data set that tells the positions of its samples, and the settings that bring the two together.
 
     net = NeuralNetClassifier(Module, callbacks=[TrackerCallback(tracker)], train_split=None, **INDEXED)
     net.fit(X, fold.labels)
@@ -6,7 +6,7 @@
 A leaf: nothing else in undermargin imports this module.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from copy import deepcopy
 from typing import Any
 
@@ -22,29 +22,33 @@ require("skorch.callbacks", "skorch")
 require("skorch.dataset", "skorch")
 
 
-class Pair(tuple[Any, ...]):
-    """(X, y) of a sample or of a batch, with its `index`: to skorch a pair like any other."""
+class Samples(list[Any]):
+    """Samples (X, y) with the positions that they have in the training set."""
 
-    index: Any
+    def __init__(self, samples: Iterable[Any], indices: Sequence[int]) -> None:
+        super().__init__(samples)
+        self.indices = indices
 
-    def __new__(cls, pair: Sequence[Any], index: Any) -> "Pair":  # noqa: D102
-        made = super().__new__(cls, pair)
-        made.index = index
-        return made
+
+class Batch(tuple[Any, ...]):
+    """(X, y) of a batch, with `indices`: to skorch a pair like any other."""
+
+    indices: torch.Tensor
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Pair, (tuple(self), self.index)  # workers of a loader send their batches to another process
+        return _batch, (tuple(self), self.indices)  # workers of a loader send their batches to another process
 
 
 class IndexedDataset(skorch.dataset.Dataset):  # type: ignore[misc, name-defined]
-    """skorch's data set, with samples (X, y) that carry their position, also through a `Subset`."""
+    """skorch's data set, which tells a loader the positions of the samples it fetches, also through a `Subset`."""
 
-    def __getitem__(self, i: int) -> Pair:
-        return Pair(super().__getitem__(i), int(i))
+    def __getitems__(self, indices: Sequence[int]) -> Samples:
+        """What a loader asks for to make a batch."""
+        return Samples([self[index] for index in indices], indices)
 
 
-class IndexedView(Dataset[Pair]):
-    """Any data set of samples (X, y), to be passed to `fit`, with their positions."""
+class IndexedView(Dataset[Any]):
+    """Any data set of samples (X, y), to be passed to `fit`; it tells a loader the positions of the samples."""
 
     def __init__(self, dataset: Any) -> None:
         self.dataset = dataset
@@ -52,14 +56,24 @@ class IndexedView(Dataset[Pair]):
     def __len__(self) -> int:
         return len(self.dataset)
 
-    def __getitem__(self, index: int) -> Pair:
-        return Pair(self.dataset[index], int(index))
+    def __getitem__(self, index: int) -> Any:
+        return self.dataset[index]
+
+    def __getitems__(self, indices: Sequence[int]) -> Samples:
+        """What a loader asks for to make a batch."""
+        return Samples([self.dataset[index] for index in indices], indices)
 
 
-def collate(samples: Sequence[Any]) -> Any:
-    """The batch that torch would make of these samples, with their indices where they carry them."""
-    batch = default_collate([tuple(sample) for sample in samples])
-    return Pair(batch, torch.tensor([sample.index for sample in samples])) if isinstance(samples[0], Pair) else batch
+def collate(samples: Any) -> Any:
+    """The batch that torch would make of these samples, with their positions where they are known."""
+    batch = default_collate(samples)
+    return _batch(batch, torch.tensor(samples.indices)) if isinstance(samples, Samples) else batch
+
+
+def _batch(pair: Sequence[Any], indices: torch.Tensor) -> Batch:
+    batch = Batch(pair)
+    batch.indices = indices
+    return batch
 
 
 # Settings for any net: NeuralNetClassifier(Module, ..., **INDEXED)
@@ -104,14 +118,14 @@ class TrackerCallback(skorch.callbacks.Callback):  # type: ignore[misc, name-def
         """Observe a training batch; validation batches are left alone."""
         if not training:
             return
-        if not isinstance(batch, Pair):
+        if not isinstance(batch, Batch):
             raise InputError(
                 "the batches do not say which samples they hold. Make the net with **undermargin.adapters.skorch."
                 "INDEXED and without pin_memory; wrap a data set of your own in IndexedView"
             )
         outputs = y_pred[0] if isinstance(y_pred, (tuple, list)) else y_pred
         is_logits = not isinstance(net.criterion_, torch.nn.NLLLoss) if self.from_logits is None else self.from_logits
-        self.tracker.update(outputs if is_logits else _logs(outputs), batch[1].reshape(-1).long(), batch.index)
+        self.tracker.update(outputs if is_logits else _logs(outputs), batch[1].reshape(-1).long(), batch.indices)
 
     def on_epoch_end(self, net: Any, **_: Any) -> None:  # noqa: ARG002
         """Close the tracker's epoch."""
