@@ -1,4 +1,4 @@
-"""docs/paper.md: every experiment with its tables and figures, ours beside the paper's."""
+"""docs/paper.md: every experiment with its tables and figures, our results next to the paper's."""
 
 from pathlib import Path
 from typing import Any
@@ -13,54 +13,62 @@ PRESET = "laptop"
 
 INTRODUCTION = """# The paper, reproduced
 
-Generated from `paper/results.jsonl` (`make docs`).
+This page is generated from `paper/results.jsonl` (`make docs`).
 
 ```text
-undermargin paper list                                    every experiment: claim and cost
-undermargin paper datasets --data data                    which data sets are found, and where the others belong
-undermargin paper table-cifar-uniform --dry-run           what would be run, and about how long that takes
+undermargin paper list                                    list the experiments with their claims and costs
+undermargin paper datasets --data data                    show which data sets were found, and where to put the others
+undermargin paper table-cifar-uniform --dry-run           show what would be run, and about how long it takes
 undermargin paper table-cifar-uniform --preset laptop     run what is missing, write the table
-undermargin paper all --preset paper --ray                everything, at the paper's size, on a cluster
+undermargin paper all --preset paper --ray                run everything at the paper's size on a cluster
 ```
 
-Figures need matplotlib: `pip install 'undermargin[paper]'`. Results, tables and figures are in the folder that `--out`
-names. So is `work`, with the checkpoints of what is running and with photos that do not fit into memory, decoded
-(ImageNet at the paper's size: 262 GB); delete it when all is run.
+Figures need matplotlib: `pip install "undermargin[paper]"`. Results, tables and figures are written to the folder given
+by `--out`. Its subfolder `work` has the checkpoints of running experiments, and decoded photos that do not fit into
+memory (ImageNet at the paper's size: 262 GB). Delete it when everything has been run.
 
-Three presets:
+## Presets
 
-- `paper` has the sizes and settings of the paper's text and needs a GPU; no result of it is stored here.
+- `paper` has the sizes and settings of the paper's text and needs a GPU. None of its results are stored here.
 - `laptop` is the same procedure with a smaller network, fewer samples and fewer epochs.
-- `smoke` takes a minute, and trains on scikit-learn's digits whatever the data set's name.
+- `smoke` takes a minute. It trains on scikit-learn's digits, whatever the name of the data set.
 
-**Every number below is of the laptop preset unless its column is called paper: those are the paper's own, of networks
-and data several times as large, and only their order can be compared with ours.** What has not been run yet is empty.
-CIFAR-10 was read from Parquet files with its images encoded as JPEG.
+**All numbers below are from the laptop preset, except in columns named "paper". Those are the paper's numbers, obtained
+with networks and data several times as large, so only the order of methods can be compared.** Empty cells have not been
+run yet. CIFAR-10 was read from Parquet files that contain its images as JPEG.
 
-A seed gives the same numbers again on the same kind of processor. Other vector instructions round differently, and a
-training ends elsewhere, as with another seed. Every line of [results.jsonl](../paper/results.jsonl) since that was seen
-names them; those of commit 3331f7b are of AVX-512. A newer x86 processor rounds as one with AVX2 does when it is told
-to:
+## Reproducibility
+
+A seed gives the same numbers on the same kind of processor. Processors with other vector instructions round
+differently, so that a training ends with other weights, as it would with another seed. Since this was discovered, every
+line of [results.jsonl](../paper/results.jsonl) names the instructions; the results of commit 3331f7b are from AVX-512.
+A newer x86 processor can be made to round like one with AVX2:
 
 ```bash
 ATEN_CPU_CAPABILITY=avx2 ONEDNN_MAX_CPU_ISA=AVX2 undermargin paper figure-densities --preset laptop --data data
 ```
 
-So run on another processor, the three cells of this figure came out the same to the last digit.
+Run like this on another processor, the three cells of this figure were identical to the last digit.
 
-What preset `paper` does where the text is silent:
+## Choices that the paper leaves open
 
-- Recipes have their own authors' settings; their cards in [methods.md](methods.md) name the sources.
-- All of them are trained by the paper's schedule: SGD, its batches and drops. The paper ran the baselines by their
-  authors' code, some of it with Adam and without augmentation (the cards say which).
+In the preset `paper`:
+
+- Recipes have the settings of their own authors; the cards in [recipes](methods.md) name the sources.
+- All recipes are trained with the paper's schedule: SGD with its batch sizes and drops of the learning rate. The paper
+  ran the baselines with their authors' code, some of it with Adam and without augmentation (the cards say which).
 - Uniform noise never draws the true class, as in the authors' code.
-- Ours are MNIST's schedule and one seed for each ablation.
-- L_DMI holds out a fifth of the noisy labels and ends with the epoch that is best on them, as its authors choose; of
-  all others the last epoch counts.
+- The schedule for MNIST, and one seed per ablation, are our choices.
+- L_DMI holds out a fifth of the noisy labels and uses the epoch that is best on them, as its authors do. For all other
+  recipes the last epoch counts.
 
-Columns: `needs` is what a recipe must be told beside the labels (`noise_rate`: the share of wrong ones; `pattern`:
-whether noise is uniform or asymmetric; `is_clean`: whose label is right; `trusted`, `true_labels`: some samples with
-true labels); `mcc` is Matthews' correlation between flagged and mislabeled; ± is the standard deviation over seeds.
+## Columns
+
+- `needs`: what a recipe must know in addition to the labels. `noise_rate`: the share of wrong labels; `pattern`:
+  whether the noise is uniform or asymmetric; `is_clean`: which labels are right; `trusted`, `true_labels`: some samples
+  with true labels.
+- `mcc`: Matthews correlation between flagged and mislabeled.
+- ±: standard deviation over seeds.
 """
 
 
@@ -94,13 +102,13 @@ def page() -> str:
 
 
 def _hours(rows: list[dict[str, Any]]) -> str:
-    """What was spent on the cells, each on one thread; what a cell took over from others is not counted again."""
+    """The time spent on the cells, each with one thread; work that a cell reuses from others is not counted again."""
     hours = sum(row["seconds"] for row in rows) / 3600
-    return f", in {hours:.1f} hours of a core" if rows else ""
+    return f", in {hours:.1f} core hours" if rows else ""
 
 
 def _claim(experiment: Experiment) -> str:
-    return f"The paper: {experiment.claim}." if experiment.claim else "Not in the paper."
+    return f"Claim of the paper: {experiment.claim}." if experiment.claim else "This experiment is not in the paper."
 
 
 FIGURES = {
@@ -122,6 +130,6 @@ def _is_drawn(title: str) -> bool:
 
 
 def _notes() -> dict[str, str]:
-    """What we say about an experiment, below `## name` in the file of notes."""
+    """The notes on each experiment, from the sections `## name` of the file of notes."""
     parts = NOTES.read_text().split("\n## ")[1:] if NOTES.is_file() else []
     return {part.partition("\n")[0].strip(): part.partition("\n")[2].strip() + "\n" for part in parts}

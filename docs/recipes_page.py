@@ -1,6 +1,8 @@
-"""docs/methods.md: every recipe's card, with what it needs from the table and what was measured from the store."""
+"""docs/methods.md: the card of every recipe, with the table of recipes and stored results."""
 
 from pathlib import Path
+
+from measured import wrapped
 
 from undermargin.paper import Results, Store
 from undermargin.paper.experiments.errors import MIDDLE, cells
@@ -15,9 +17,10 @@ DATA = "mnist"
 
 INTRODUCTION = """# Recipes
 
-Generated from the table of recipes, the cards in `docs/methods/` and `paper/results.jsonl` (`make docs`).
+This page is generated from the table of recipes, the cards in `docs/methods/` and `paper/results.jsonl` (`make docs`).
 
-A recipe trains on noisy labels. All are trained by the same loop, and a tracker watches any of them:
+A recipe is a method for training on noisy labels. All recipes use the same training loop, and a tracker observes all of
+them:
 
 ```python
 import numpy as np
@@ -39,12 +42,13 @@ fitted = recipes.fit(
 fitted.test_error(), fitted.scores["aum"], fitted.predict(np.arange(10))
 ```
 
-`train` and `test` are whatever `scan` takes: a path, (inputs, labels), a frame, a data set; of an official data set,
-`official.load("mnist", "data").samples()`. `recipe` is a name, or a method with settings of one's own, such as
-`CoTeaching(gradual_epochs=5)`. `folder=` takes checkpoints: the same call goes on where it was killed. `Fitted` has the
-classifier, the tracker's scores, and where the recipe has them its own score, verdicts, weights or soft labels.
+The training set and the test set can be anything that `scan` accepts: a path, (inputs, labels), a data frame, a data
+set. For an official data set, use `official.load("mnist", "data").samples()`. `recipe` is a name, or a method with
+settings of your own, such as `CoTeaching(gradual_epochs=5)`. With `folder=`, checkpoints are written, and the same call
+resumes an interrupted training. The result, `Fitted`, has the classifier, the tracker's scores and, depending on the
+recipe, its own score, verdicts, weights or soft labels.
 
-Network, length and augmentation are chosen from the data, as for a scan, or named:
+The network, the number of epochs and the augmentation are chosen from the data, as in a scan, unless you specify them:
 
 ```python
 from sklearn.datasets import load_digits
@@ -64,14 +68,17 @@ fitted = recipes.fit(
 fitted.test_error(), fitted.verdicts.summary()["flagged_share"]
 ```
 
-- `model` makes a network from a number of outputs (recipe `aum` asks for one more than there are classes). Images come
-  to it as numbers around 0, (batch, channels, height, width), everything else as numbers of mean 0 and deviation 1. The
-  [paper's networks](official-data.md) go by their names: `model="lenet5"`.
-- `Budget` is the paper's optimizer unless it says otherwise: SGD with a rate of .1, momentum .9 and decay 1e-4, for
-  networks with batch normalisation. One without wants a tenth of that rate, or `optimizer="adamw"` with .001. Whether
-  a recipe helps can depend on it: compare recipes at a rate that standard training likes.
-- Images are shifted, and mirrored if they are coloured, unless `is_augmented=False`: a network
-  without convolutions, or few epochs, may want them as they are.
+- `model` is a function from the number of outputs to a network. (Recipe `aum` asks for one output more than there are
+  classes.) The network gets images as floats around 0, (batch, channels, height, width), and other data with mean 0 and
+  standard deviation 1. For the [paper's networks](official-data.md#networks), pass the name: `model="lenet5"`.
+- `Budget` defaults to the paper's optimizer: SGD with learning rate .1, momentum .9 and weight decay 1e-4, for networks
+  with batch normalization. For networks without it, use a tenth of that learning rate, or `optimizer="adamw"` with
+  .001. Whether a recipe helps can depend on the learning rate, so compare recipes at one that works well for standard
+  training.
+- Images are shifted at random, and mirrored if they are in color. Use `is_augmented=False` for networks without
+  convolutions or for very short trainings.
+
+## Overview
 """
 
 
@@ -85,11 +92,13 @@ def page() -> str:
 def _table(results: Results) -> list[str]:
     how = study("laptop", DATA)
     lines = [
-        f"Measured with {how.num_train:,} digits of MNIST, {MIDDLE[1]:.0%} uniform noise, {how.model}, "
-        f"{how.budget.epochs} epochs at a learning rate of",
-        f"{how.budget.learning_rate:g}: the last epoch's test error in %, over {how.num_trials} seeds, and the average "
-        "precision of the flipped labels",
-        "by the recipe's own score where it has one (`undermargin paper table-mnist --preset laptop`).",
+        wrapped(
+            f"Results with {how.num_train:,} digits of MNIST, {MIDDLE[1]:.0%} uniform noise, {how.model} and",
+            f"{how.budget.epochs} epochs at a learning rate of {how.budget.learning_rate:g}:",
+            f"the test error after the last epoch in %, over {how.num_trials} seeds, and the average precision with",
+            "which the recipe's own score, if it has one, finds the flipped labels",
+            "(`undermargin paper table-mnist --preset laptop`).",
+        ).rstrip(),
         "",
         "| recipe | idea | paper | needs | networks | trainings | test error | average precision |",
         "|---|---|---|---|---|---|---|---|",
@@ -110,12 +119,12 @@ def _table(results: Results) -> list[str]:
 
 
 def _files() -> list[str]:
-    """Cards in the order of the table; one may serve several rows."""
+    """The cards in the order of the table; one card may describe several rows."""
     titles = {path.stem: path.read_text().splitlines()[0] for path in CARDS.glob("*.md")}
     named = {name: next((stem for stem, title in titles.items() if name in _names(title)), "") for name in RECIPES}
     missing = [name for name, stem in named.items() if not stem]
     if missing:
-        raise SystemExit(f"no card in docs/methods for {', '.join(missing)}")
+        raise SystemExit(f"there is no card in docs/methods for {', '.join(missing)}; write one")
     return list(dict.fromkeys(named.values()))
 
 

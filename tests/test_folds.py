@@ -88,11 +88,11 @@ def test_folds_train_from_different_seeds_except_in_the_authors_code():
 @pytest.mark.parametrize(
     ("labels", "num_classes", "message"),
     [
-        ([0, 1, 2], 2, "labels run from 0 to 2, expected 0..1"),
-        ([0, -1], 2, "labels run from -1 to 0"),
-        ([0.5, 1.0], 2, "expected one whole number a sample"),
-        (["cat", "dog"], 2, "encode names"),
-        ([0, 0], 1, "there are 1 classes"),
+        ([0, 1, 2], 2, "labels range from 0 to 2, expected 0..1"),
+        ([0, -1], 2, "labels range from -1 to 0"),
+        ([0.5, 1.0], 2, "expected one integer per sample"),
+        (["cat", "dog"], 2, "encode class names"),
+        ([0, 0], 1, "num_classes is 1, expected at least 2"),
         ([0, 1], 5, "2 samples are too few"),
     ],
 )

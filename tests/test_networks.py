@@ -60,7 +60,9 @@ def test_scan_trains_any_network_of_the_table_on_images(name, rng):
 
 def test_a_model_of_another_kind_of_data_is_refused_with_those_there_are():
     samples = Samples("embeddings", np.zeros((4, 2), np.float32), np.array([0, 1, 0, 1]), ["a", "b"])
-    with pytest.raises(ModelError, match="resnet20 is a model of images; those for embeddings: network, linear, boost"):
+    with pytest.raises(
+        ModelError, match="resnet20 is a model for images; models for embeddings: network, linear, boost"
+    ):
         plan(samples, model="resnet20")
 
 
@@ -179,13 +181,13 @@ def test_a_step_of_training_changes_every_parameter(name):
 
 @pytest.mark.parametrize(("name", "side", "least"), [("vgg11", 28, 32), ("lenet", 12, 16), ("densenet40", 3, 4)])
 def test_images_that_would_shrink_to_nothing_are_refused(name, side, least):
-    with pytest.raises(InputError, match=f"{side} pixels a side, this network needs at least {least}"):
+    with pytest.raises(InputError, match=f"a side of {side} pixels, but this network needs at least {least}"):
         NETWORKS[name](10, side=side)
 
 
 @pytest.mark.parametrize("name", ["lenet", "lenet-cifar", "vgg11"])
 def test_images_of_another_size_than_the_network_was_made_for_are_refused(name):
-    with pytest.raises(InputError, match="images have 40 x 32 pixels, this network was made for 32 x 32"):
+    with pytest.raises(InputError, match="images have 40 x 32 pixels, but this network was built for 32 x 32"):
         NETWORKS[name](10, channels=1, side=32)(torch.zeros(2, 1, 40, 32))
 
 
@@ -218,5 +220,5 @@ def test_bytes_are_standardised_by_the_constants_of_a_data_set():
 
 
 def test_constants_for_other_channels_are_refused():
-    with pytest.raises(InputError, match="1 channels, the constants are for 3"):
+    with pytest.raises(InputError, match="images have 1 channels, expected 3"):
         Standardised(torch.nn.Flatten(), SPREADS["cifar10"])(torch.zeros(1, 4, 4, 1, dtype=torch.uint8))

@@ -130,7 +130,7 @@ def test_a_tracker_a_cutoff_a_training_and_the_command_line_take_what_a_package_
     ("module", "reason"),
     [
         ("row = 1 / 0", r"cannot be loaded \(ZeroDivisionError: division by zero\)"),
-        ("raise SystemExit('no licence')", r"cannot be loaded \(SystemExit: no licence\)"),
+        ("raise SystemExit('no license')", r"cannot be loaded \(SystemExit: no license\)"),
         ("", r"cannot be loaded \(AttributeError"),
         ("row = 3", "is of type int, expected (Score|Cutoff|Recipe)"),
     ],
@@ -142,7 +142,7 @@ def test_what_cannot_be_used_is_a_warning_that_names_the_package(family, module,
     monkeypatch.delitem(sys.modules, package, raising=False)
     kind, ours = FAMILIES[family]
     table = Table(f"undermargin.{family}", kind, ours)
-    with pytest.warns(UndermarginWarning, match=f"'mine' of the package {package}.*{reason}") as warned:
+    with pytest.warns(UndermarginWarning, match=f"'mine' from package {package}.*{reason}") as warned:
         assert list(table) == list(ours)
     assert len(warned) == 1
     assert "mine" not in table  # and no second warning
@@ -155,13 +155,13 @@ def test_our_names_cannot_be_taken_and_of_two_packages_the_first_keeps_its_name(
         install(tmp_path, package, row, f"[undermargin.cutoffs]\n{names}\n")
     monkeypatch.syspath_prepend(tmp_path)
     table = Table("undermargin.cutoffs", *FAMILIES["cutoffs"])
-    with pytest.warns(UndermarginWarning, match="the name is taken") as warned:
+    with pytest.warns(UndermarginWarning, match="the name is already taken") as warned:
         assert table["same"].find(None) == 0
     assert table["paper"] is CUTOFFS["paper"]
-    assert [str(one.message).split(" is not")[0] for one in warned] == [
-        "'paper' of the package alpha_cutoffs",
-        "'paper' of the package beta_cutoffs",
-        "'same' of the package beta_cutoffs",
+    assert [str(one.message).split(" was not")[0] for one in warned] == [
+        "'paper' from package alpha_cutoffs",
+        "'paper' from package beta_cutoffs",
+        "'same' from package beta_cutoffs",
     ]
 
 

@@ -106,5 +106,5 @@ def test_the_authors_other_settings_train(blobs, settings):
 
 def test_no_temperature_at_all_is_refused(blobs):
     x, labels, _ = blobs
-    with pytest.raises(InputError, match="neither of samples nor of classes"):
+    with pytest.raises(InputError, match="both samples and classes are None"):
         recipes.fit((x, labels), recipe=DataParameters(samples=None), budget=BUDGET)

@@ -100,7 +100,7 @@ def test_a_larger_learning_rate_moves_more(blobs):
 def test_the_note_says_how_many_batches_lacked_a_class(blobs):
     x, labels, _ = blobs
     fitted = recipes.fit((x, labels), recipe="l_dmi", budget=Budget(1, 2, learning_rate=0.01))
-    assert fitted.notes == ("96 of 96 batches lacked one of 3 classes and taught nothing; larger batches lack fewer",)
+    assert fitted.notes == ("96 of 96 batches lacked one of 3 classes and were not used; increase the batch size",)
 
 
 def test_a_killed_training_ends_the_same(blobs, tmp_path):

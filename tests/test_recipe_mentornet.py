@@ -126,7 +126,7 @@ def test_a_share_of_the_batch_is_left_out_at_random():
     outputs, labels = [[0.0, 0.0]] * 10, [0] * 10
     assert mentored.loss(step(outputs, labels, share=0.0)).item() == pytest.approx(np.log(2) * 3 / 10)
     assert mentored.loss(step(outputs[:1], labels[:1], share=0.0)).item() == pytest.approx(np.log(2))
-    with pytest.raises(InputError, match="for 60 percents"):
+    with pytest.raises(InputError, match="sum to 60 percent, expected 100"):
         dropout_rates(((0.5, 60),))
 
 
@@ -153,7 +153,7 @@ def test_what_must_be_known_is_asked_for(blobs):
     with pytest.raises(InputError, match="share of wrong labels"):
         recipes.fit((x, labels), recipe="mentornet", budget=BUDGET)
     known = Known(trusted=np.zeros(0, np.int64), true_labels=true_labels)
-    with pytest.raises(InputError, match="none of the 240 samples is trusted"):
+    with pytest.raises(InputError, match="none of the 240 samples is in Known.trusted"):
         recipes.fit((x, labels), recipe="mentornet_dd", budget=BUDGET, known=known)
 
 

@@ -236,7 +236,7 @@ def test_one_damaged_picture_does_not_stop_the_report(images, tmp_path):
     samples = {sample["index"]: sample for sample in describe(images)["gallery"]["samples"]}
     assert "picture" not in samples[21]
     assert "picture" in samples[3]
-    assert "no picture" in render(describe(images))
+    assert "no image" in render(describe(images))
 
 
 def test_rows_of_a_table_are_shown_with_their_columns(tmp_path):
@@ -252,7 +252,7 @@ def test_a_cutoff_for_each_class_is_a_band(images):
     images.save_verdicts(identify(images.runs(), "per_class"))
     data = describe(images)
     assert data["histogram"]["cutoffs"][0]["low"] <= data["histogram"]["cutoffs"][0]["high"]
-    assert "one a class" in render(data)
+    assert "one cutoff per class" in render(data)
 
 
 def test_a_scan_without_names_labels_or_config_still_gets_a_page(tmp_path, run):

@@ -59,7 +59,7 @@ def test_the_pictures_are_there(show, images):
     widths = page.eval_on_selector_all(".pictures img", "images => images.map(image => image.naturalWidth)")
     assert len(widths) == 30
     assert min(widths) > 0
-    assert page.get_by_alt_text("dog/02.png, labelled dog").count() == 1
+    assert page.get_by_alt_text("dog/02.png, labeled dog").count() == 1
 
 
 def test_pages_turn_with_buttons_and_with_the_keyboard(show, images):
@@ -83,10 +83,10 @@ def test_the_button_switches_from_the_systems_colours_to_the_others(show, images
     page = show(images, color_scheme=system)
     brightness = "() => Number(getComputedStyle(document.body).backgroundColor.match(/\\d+/)[0]) > 128"
     assert page.evaluate(brightness) == (system == "light")
-    page.get_by_label(f"Switch to {other} colours").focus()
+    page.get_by_label(f"Switch to {other} colors").focus()
     page.keyboard.press("Space")
     assert page.evaluate(brightness) == (other == "light")
-    assert page.get_by_label(f"Switch to {system} colours").is_visible()
+    assert page.get_by_label(f"Switch to {system} colors").is_visible()
 
 
 def test_the_first_key_leads_past_the_navigation(show, images):

@@ -170,7 +170,7 @@ def test_filters_and_many_at_once(photos, open_page):
         page.keyboard.press("x")
         page.keyboard.press("Shift+ArrowRight")
         page.keyboard.press("Shift+ArrowRight")
-        playwright.expect(page.locator(".bulk")).to_contain_text("3 samples chosen")
+        playwright.expect(page.locator(".bulk")).to_contain_text("3 samples selected")
         page.keyboard.press("d")
         progress(page, "3 of 6 decided")
         playwright.expect(page.locator(".card[data-action=drop]")).to_have_count(3)
@@ -196,9 +196,9 @@ def test_two_tabs_do_not_overwrite_each_other_silently(photos, open_page):
         progress(one, "1 of 6 decided")
         two.keyboard.press("d")
         conflict = two.locator("dialog.conflict")
-        playwright.expect(conflict).to_contain_text("Decided elsewhere meanwhile")
+        playwright.expect(conflict).to_contain_text("Already decided elsewhere")
         assert latest(photos) == {6: ("keep", None)}
-        conflict.get_by_text("Leave it as it is").click()
+        conflict.get_by_text("Keep the other decision").click()
         playwright.expect(conflict).to_have_count(0)
         two.keyboard.press("ArrowLeft")
         at(two, 6)
@@ -225,7 +225,7 @@ def test_what_was_confirmed_survives_a_killed_server(photos, open_page):
         with page.expect_request("**/api/decisions"):
             page.keyboard.press("s")
         server.kill()  # while this one is on its way
-        playwright.expect(page.locator("#trouble")).to_contain_text("does not answer")
+        playwright.expect(page.locator("#trouble")).to_contain_text("does not respond")
         page.keyboard.press("ArrowLeft")
         playwright.expect(page.locator(".standing")).to_contain_text("flagged")  # and not shown as made
     with serving(photos.path) as again:

@@ -227,7 +227,7 @@ def small(num_outputs):
 
 
 def test_a_model_that_does_not_exist_is_an_error_that_lists_those_that_do(blobs, tmp_path):
-    with pytest.raises(ModelError, match="there is no model .resnet9."):
+    with pytest.raises(ModelError, match="unknown model .resnet9."):
         scan(blobs[:2], tmp_path / "scan", model="resnet9")
 
 
@@ -311,7 +311,7 @@ def test_half_precision_where_the_number_of_processes_is_chosen(photos, tmp_path
 
 def test_a_second_precision_in_one_process_is_refused(blobs, tmp_path):
     scan(blobs[:2], tmp_path / "full", epochs=1)
-    with pytest.raises(TrainingError, match="precision 'bf16' cannot be used in this process"):
+    with pytest.raises(TrainingError, match="precision 'bf16' is not available in this process"):
         scan(blobs[:2], tmp_path / "half", epochs=1, precision="bf16")
 
 
@@ -355,7 +355,7 @@ def test_a_frozen_pretrained_network_for_texts(tmp_path):
 
 
 def test_a_pretrained_name_that_nobody_has_is_refused_before_data_are_loaded(tmp_path):
-    with pytest.raises(ModelError, match="there is no model 'resnet9'"):
+    with pytest.raises(ModelError, match="unknown model 'resnet9'"):
         scan(tmp_path / "there is nothing here", tmp_path / "scan", model="resnet9")
 
 

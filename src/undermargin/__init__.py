@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from undermargin.verdicts.identify import identify
     from undermargin.verdicts.record import Verdicts
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
 
 __all__ = [
     "Fold",

@@ -1,8 +1,8 @@
-"""Labels corrupted on purpose: always a copy, always from a seed.
+"""Synthetic label noise. Every function returns a new array and is reproducible from its seed.
 
-A rate is the share of samples whose label changes. Sampled counts (the default, as in the paper) flip each
-sample with that probability; exact counts flip the expected number of every class, to the nearest whole one, and
-share it out among the new labels as evenly as the probabilities ask for.
+The rate is the share of samples whose label changes. By default, as in the paper, each sample is flipped with that
+probability. With `is_exact=True` the expected number of samples per class is flipped, rounded to the nearest integer,
+and the new labels are distributed as closely to their probabilities as integers allow.
 """
 
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ def uniform(
     include_true: bool = False,
     is_exact: bool = False,
 ) -> Labels:
-    """Flip to any other class with equal chance; with `include_true`, the new label may be the old one again.
+    """Flip to any other class with equal probability; with `include_true`, the draw includes the original class.
 
     >>> labels = np.zeros(1000, dtype=int)
     >>> int((uniform(labels, 0.4, 10, seed=0, is_exact=True) != labels).sum())
@@ -41,7 +41,7 @@ def uniform(
 
 
 def asymmetric(labels: npt.ArrayLike, rate: float, num_classes: int, *, seed: int, is_exact: bool = False) -> Labels:
-    """Flip to the next class, the last to the first (the paper's asymmetric noise).
+    """Flip to the next class, and the last class to the first (the paper's asymmetric noise).
 
     >>> asymmetric([0, 1, 2], 1.0, 3, seed=0)
     array([1, 2, 0])
@@ -59,7 +59,7 @@ def pairs(
     seed: int,
     is_exact: bool = False,
 ) -> Labels:
-    """Flip each class named in `confused_with` to its partner at this rate; other classes stay clean.
+    """Flip each class in `confused_with` to its partner at the given rate; other classes stay clean.
 
     >>> pairs([0, 1, 2], 1.0, {2: 0}, 3, seed=0)
     array([0, 1, 0])
@@ -67,7 +67,7 @@ def pairs(
     _check_rate(rate, num_classes)
     for label in (*confused_with, *confused_with.values()):
         if not 0 <= label < num_classes:
-            raise InputError(f"confused_with names class {label}, expected 0..{num_classes - 1}")
+            raise InputError(f"confused_with contains class {label}, expected 0..{num_classes - 1}")
     matrix = np.eye(num_classes)
     for label, partner in confused_with.items():
         matrix[label, label] -= rate
@@ -76,36 +76,38 @@ def pairs(
 
 
 def transition(labels: npt.ArrayLike, matrix: npt.ArrayLike, *, seed: int, is_exact: bool = False) -> Labels:
-    """Draw each new label from its class's row of `matrix`, P(new | old): (classes, classes)."""
+    """Draw each new label from the row of `matrix` for the old one, P(new | old): (classes, classes)."""
     probabilities = np.asarray(matrix, dtype=np.float64)
     size = len(probabilities) if probabilities.ndim else 0
     if probabilities.shape != (size, size) or (probabilities < 0).any():
-        raise InputError(f"the matrix has shape {probabilities.shape}, expected a square one without negative entries")
+        raise InputError(
+            f"the matrix has shape {probabilities.shape}, expected a square matrix without negative entries"
+        )
     if not np.allclose(probabilities.sum(1), 1, atol=1e-6):
         raise InputError(f"row {np.abs(probabilities.sum(1) - 1).argmax()} of the matrix does not sum to 1")
     return _corrupt(labels, probabilities, seed=seed, is_exact=is_exact)
 
 
 def from_file(path: str | Path, labels: npt.ArrayLike, num_classes: int) -> Labels:
-    """Other labels for the same samples, one a line or a NumPy file, such as a second set of human labels."""
+    """Labels for the same samples from a text file (one per line) or an .npy file, such as a second annotator's."""
     path = Path(path)
     try:
         loaded = np.load(path, allow_pickle=False) if path.suffix == ".npy" else np.loadtxt(path, dtype=np.int64)
     except (OSError, ValueError) as error:
         raise InputError(
-            f"{path} cannot be read as labels, one whole number a line or an .npy array: {error}"
+            f"{path} cannot be read as labels; expected one integer per line or an .npy array: {error}"
         ) from None
     other = check_labels(np.atleast_1d(loaded), num_classes)
     if len(other) != np.size(labels):
-        raise InputError(f"{path} has {len(other)} labels for {np.size(labels)} samples")
+        raise InputError(f"{path} has {len(other)} labels for {np.size(labels)} samples; expected one per sample")
     return other
 
 
 def _check_rate(rate: float, num_classes: int) -> None:
     if num_classes < 2:
-        raise InputError(f"there are {num_classes} classes; a label can only be wrong among two or more")
+        raise InputError(f"num_classes is {num_classes}, expected at least 2")
     if not 0 <= rate <= 1:
-        raise InputError(f"rate is {rate}, expected a share between 0 and 1")
+        raise InputError(f"rate is {rate}, expected a number between 0 and 1")
 
 
 def _corrupt(labels: npt.ArrayLike, matrix: Matrix, *, seed: int, is_exact: bool) -> Labels:
@@ -119,14 +121,14 @@ def _corrupt(labels: npt.ArrayLike, matrix: Matrix, *, seed: int, is_exact: bool
             counts = _exact_counts(row, label, len(members), rng)
             noisy[rng.permutation(members)] = np.repeat(np.arange(len(row)), counts)
         else:
-            # one draw a sample from its own row; the last class takes what rounding leaves
+            # one draw per sample from its own row; rounding errors go to the last class
             drawn = np.searchsorted(row.cumsum(), draws[members], side="right")
             noisy[members] = drawn.clip(max=len(row) - 1)
     return noisy
 
 
 def _exact_counts(row: Matrix, label: int, total: int, rng: np.random.Generator) -> Labels:
-    """How many of a class's `total` samples get each label: (classes,)."""
+    """How many of the `total` samples of a class get each label: (classes,)."""
     others = np.where(np.arange(len(row)) == label, 0, row)
     num_flipped = int(total * others.sum() + 0.5)
     counts = _apportion(others / others.sum(), num_flipped, rng) if num_flipped else np.zeros(len(row), np.int64)
@@ -135,10 +137,10 @@ def _exact_counts(row: Matrix, label: int, total: int, rng: np.random.Generator)
 
 
 def _apportion(shares: Matrix, total: int, rng: np.random.Generator) -> Labels:
-    """Whole numbers that sum to `total` and lie nearest to the shares of it; equal remainders by lot."""
+    """Integers that sum to `total` and are closest to `shares * total`; ties between remainders are random."""
     counts = np.floor(shares * total + 1e-9).astype(np.int64)
     remainders = shares * total - counts
-    by_lot = rng.permutation(len(shares))
-    largest = by_lot[np.argsort(-remainders[by_lot].round(9), kind="stable")]
+    shuffled = rng.permutation(len(shares))
+    largest = shuffled[np.argsort(-remainders[shuffled].round(9), kind="stable")]
     counts[largest[: total - counts.sum()]] += 1
     return counts

@@ -1,4 +1,4 @@
-"""Scores, cutoffs and recipes of other people's packages, found by their entry points."""
+"""Tables of scores, cutoffs and recipes that other packages extend through entry points."""
 
 import warnings
 from collections.abc import Iterator, Mapping
@@ -13,9 +13,10 @@ Row = TypeVar("Row")
 
 
 class Table(Mapping[str, Row]):
-    """Our rows, and behind them those that installed packages name in the entry point group `group`.
+    """The built-in rows, followed by those that installed packages register in the entry point group `group`.
 
-    Theirs are loaded when the table is first read, not before: then every module of ours that they may import is whole.
+    Entry points are loaded when the table is first read, not at import: by then every module of this package that a
+    plug-in may import has been initialized.
     """
 
     def __init__(self, group: str, kind: type[Row], ours: Mapping[str, Row]) -> None:
@@ -35,7 +36,7 @@ class Table(Mapping[str, Row]):
 
     def _all(self) -> dict[str, Row]:
         if not self._is_complete:
-            self._is_complete = True  # first: a package that reads the table while it is loaded finds our rows
+            self._is_complete = True  # set first: a plug-in that reads the table while loading sees the built-in rows
             from importlib.metadata import entry_points
 
             for entry in sorted(entry_points(group=self.group), key=lambda entry: (entry.name, _owner(entry))):
@@ -44,11 +45,11 @@ class Table(Mapping[str, Row]):
 
     def _add(self, entry: "EntryPoint") -> None:
         if entry.name in self._rows:
-            self._warn(entry, "the name is taken; the row that was there first stays")
+            self._warn(entry, "the name is already taken; the first row is kept")
             return
         try:
             row = entry.load()
-        except (Exception, SystemExit) as error:  # whatever other people's code may do, ours goes on
+        except (Exception, SystemExit) as error:  # a broken plug-in must not break the table
             self._warn(entry, f"{entry.value} cannot be loaded ({type(error).__name__}: {error})")
             return
         if isinstance(row, self.kind):
@@ -58,12 +59,12 @@ class Table(Mapping[str, Row]):
 
     def _warn(self, entry: "EntryPoint", reason: str) -> None:
         warnings.warn(
-            f"{entry.name!r} of the package {_owner(entry)} is not among {self.group}: {reason}",
+            f"{entry.name!r} from package {_owner(entry)} was not added to {self.group}: {reason}",
             UndermarginWarning,
             stacklevel=2,
         )
 
 
 def _owner(entry: "EntryPoint") -> str:
-    """Which distribution named it."""
+    """The distribution that registered the entry point."""
     return entry.dist.name if entry.dist is not None else "?"

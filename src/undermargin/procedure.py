@@ -1,4 +1,4 @@
-"""Who wears the extra label, and every choice of the procedure in one record."""
+"""Folds: which samples get the extra label, and the choices of the procedure in one record."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -17,18 +17,22 @@ NUM_FOLDS = 2
 
 @dataclass(frozen=True)
 class Procedure:
-    """The choices of a scan. Presets: `Procedure.paper`, `.reference` (the authors' code), `.default`."""
+    """The choices of the procedure, with three presets.
 
-    # threshold samples: as many as an average class has, counting the extra one ("outputs") or not ("classes")
+    `Procedure.paper` follows the paper's text, `Procedure.reference` the authors' code where the two differ, and
+    `Procedure.default` is what `scan` uses.
+    """
+
+    # number of threshold samples per fold: N / (classes + 1) ("outputs") or N / classes ("classes")
     threshold_size: Literal["outputs", "classes"] = "outputs"
-    max_threshold_share: float = 1.0  # of the samples, in one fold
-    is_balanced: bool = False  # the same share of every class wears the extra label
-    skip_epochs: int = 0  # at the start, not averaged
+    max_threshold_share: float = 1.0  # upper bound, as a share of the samples, per fold
+    is_balanced: bool = False  # take the same share of every class as threshold samples
+    skip_epochs: int = 0  # epochs at the start that are left out of the average
     percentile: float = 99.0  # of the threshold samples' scores
-    is_strict: bool = False  # flagged below the cutoff only, not at it
-    shares_seed: bool = False  # both folds start from the same weights and batch order
-    epochs: int | None = None  # of each fold; None: chosen from the data, and fewer once the ranking has settled
-    # scan's, unless it is told another; not in the repr, by which results are known of recipes that have their own
+    is_strict: bool = False  # flag samples below the cutoff only, not those equal to it
+    shares_seed: bool = False  # both folds start from the same weights and use the same batch order
+    epochs: int | None = None  # per fold; None: chosen from the data, with early stopping once the ranking settles
+    # the default cutoff of scan; not in the repr, which is part of the key of stored results of recipes
     chosen_cutoff: Literal["percentile", "auto"] = field(default="percentile", repr=False)
 
     paper: ClassVar["Procedure"]
@@ -37,41 +41,41 @@ class Procedure:
 
     @property
     def cutoff(self) -> str:
-        """The row of CUTOFFS that a scan is judged by if it is not told another."""
+        """The default cutoff of a scan with this procedure: the name of a row of CUTOFFS."""
         return "auto" if self.chosen_cutoff == "auto" else "reference" if self.is_strict else "paper"
 
     def num_threshold_samples(self, num_samples: int, num_classes: int) -> int:
-        """How many samples wear the extra label in one fold."""
+        """The number of threshold samples in one fold."""
         outputs = num_classes + (self.threshold_size == "outputs")
         return min(num_samples // outputs, int(num_samples * self.max_threshold_share))
 
 
-Procedure.paper = Procedure(epochs=150)  # all before the first drop of the learning rate
+Procedure.paper = Procedure(epochs=150)  # up to the first drop of the learning rate
 Procedure.reference = Procedure(threshold_size="classes", skip_epochs=1, is_strict=True, shares_seed=True, epochs=150)
-# with two classes N / (c + 1) would turn a third of the data into threshold samples
+# with two classes, N / (c + 1) would turn a third of the data into threshold samples
 Procedure.default = Procedure(max_threshold_share=0.1, is_balanced=True, chosen_cutoff="auto")
 
 
 @dataclass(frozen=True)
 class Fold:
-    """One training of the procedure: the labels to train on, and who wears the extra one."""
+    """One training of the procedure: the labels to train on and the threshold samples."""
 
     number: int
-    labels: Labels  # (samples,) to train on: the extra label where is_threshold
+    labels: Labels  # (samples,) the labels to train on: the extra label where is_threshold
     is_threshold: Mask  # (samples,)
-    assigned_labels: Labels  # (samples,) as the data set has them
+    assigned_labels: Labels  # (samples,) the labels of the data set
     num_classes: int
 
     @property
     def num_outputs(self) -> int:
-        """What the network needs: the classes and the extra one."""
+        """The number of outputs that the network needs: one per class and one for the extra label."""
         return self.num_classes + 1
 
 
 def folds(
     labels: npt.ArrayLike, num_classes: int, *, seed: int = 0, procedure: Procedure = Procedure.paper
 ) -> list[Fold]:
-    """The two folds of a data set: every sample is judged in at least one of them.
+    """Split a data set into two folds with disjoint threshold samples, so that every sample is judged at least once.
 
     >>> first, second = folds([0, 1, 2, 0, 1, 2, 0, 1], num_classes=3)
     >>> first.num_outputs, int(first.is_threshold.sum()), set(first.labels[first.is_threshold].tolist())
@@ -86,9 +90,9 @@ def folds(
 
 
 def threshold_samples(num_samples: int, num_classes: int, fold: int, *, seed: int = 0) -> Mask:
-    """Who wears the extra label in this fold: (samples,) bool (paper: threshold samples).
+    """The samples that get the extra label in this fold (paper: threshold samples): (samples,) bool.
 
-    Folds of one seed are disjoint: a threshold sample of fold 0 is judged in fold 1.
+    Folds with the same seed are disjoint: a threshold sample of fold 0 is judged in fold 1.
 
     >>> first, second = (threshold_samples(100, 9, fold, seed=0) for fold in (0, 1))
     >>> int(first.sum()), int(second.sum()), bool((first & second).any())
@@ -102,39 +106,41 @@ def threshold_samples(num_samples: int, num_classes: int, fold: int, *, seed: in
 
 
 def check_labels(labels: npt.ArrayLike, num_classes: int) -> Labels:
-    """Labels as an int64 array, after making sure that they are class numbers."""
+    """Labels as an int64 array; raises `InputError` unless they are class numbers from 0 to num_classes - 1."""
     given = np.asarray(labels)
     if given.ndim != 1 or given.dtype.kind not in "iub":
         raise InputError(
-            f"labels have shape {given.shape} and type {given.dtype}, expected one whole number a sample; "
-            "encode names as 0..num_classes-1 first"
+            f"labels have shape {given.shape} and dtype {given.dtype}, expected one integer per sample; "
+            "encode class names as 0..num_classes-1 first"
         )
     if num_classes < 2:
-        raise InputError(f"there are {num_classes} classes; a label can only be wrong among two or more")
+        raise InputError(f"num_classes is {num_classes}, expected at least 2")
     if len(given) and not 0 <= given.min() <= given.max() < num_classes:
         raise InputError(
-            f"labels run from {given.min()} to {given.max()}, expected 0..{num_classes - 1} "
+            f"labels range from {given.min()} to {given.max()}, expected 0..{num_classes - 1} "
             f"for num_classes={num_classes}"
         )
     return given.astype(np.int64)
 
 
 def _ranks(num_samples: int, size: int, seed: int) -> Labels:
-    """A random order: (samples,) ranks."""
+    """The ranks of the samples in a random order: (samples,)."""
     if size < 1:
-        raise InputError(f"{num_samples} samples are too few: not one of them could wear the extra label in a fold")
+        raise InputError(
+            f"{num_samples} samples are too few to choose one threshold sample per fold; pass more samples"
+        )
     return np.random.default_rng(seed).permutation(num_samples)
 
 
 def _balanced_ranks(labels: Labels, size: int, seed: int) -> Labels:
-    """A random order in which every prefix holds about the same share of each class: (samples,) ranks."""
+    """Ranks in a random order in which every prefix has about the same share of each class: (samples,)."""
     shuffled = np.argsort(_ranks(len(labels), size, seed))
     in_order = labels[shuffled]
     by_class = np.argsort(in_order, kind="stable")
     counts = np.bincount(in_order)
     sizes, starts = counts[in_order[by_class]], (np.cumsum(counts) - counts)[in_order[by_class]]
     position = np.empty(len(labels))
-    # how far through its class a sample comes; halfway marks, so that no class comes first by rule
+    # relative position of each sample within its class, offset by half a step so that no class always comes first
     position[by_class] = (np.arange(len(labels)) - starts + 0.5) / sizes
     ranks = np.empty(len(labels), dtype=np.int64)
     ranks[shuffled[np.argsort(position, kind="stable")]] = np.arange(len(labels))
@@ -146,6 +152,6 @@ def _fold(number: int, given: Labels, is_threshold: Mask, num_classes: int) -> F
 
 
 def seeds(procedure: Procedure, seed: int) -> Iterator[int]:
-    """The seed of each fold's training: the same for both where the procedure says so."""
+    """The seed of each fold's training; the same for both folds if the procedure shares it."""
     for number in range(NUM_FOLDS):
         yield seed if procedure.shares_seed else seed * NUM_FOLDS + number

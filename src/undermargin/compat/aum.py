@@ -1,10 +1,13 @@
-"""The interface of the authors' package `aum` 1.0.2: change the import, keep the rest.
+"""A drop-in replacement for the authors' package `aum` 1.0.2: only the import changes.
 
     from undermargin.compat.aum import AUMCalculator, DatasetWithIndex
 
-Names, signatures, return values and files are theirs. Records are made only when somebody looks at them.
-Tensors as ids and a batch of one, which break theirs, work. Non-finite logits do not count, instead of turning a
-sample's AUM into nan for good. Logits in half precision are compared in single precision, theirs as they come.
+Names, signatures, return values and files are the same. Differences:
+
+- Records are computed when they are first read.
+- Tensors as sample ids and batches of one sample work; in the original they fail.
+- Non-finite logits are ignored; in the original the AUM of such a sample stays nan.
+- Logits in half precision are compared in single precision.
 """
 
 import csv
@@ -29,7 +32,7 @@ Number = TypeVar("Number", int, float)
 
 @dataclass
 class AUMRecord:
-    """One sample after one update."""
+    """The measurements of one sample after one update."""
 
     sample_id: SampleId
     num_measurements: int
@@ -42,7 +45,7 @@ class AUMRecord:
 
 
 class DatasetWithIndex(Dataset[Any]):
-    """A data set whose samples end with their index."""
+    """Wraps a data set; appends the index to every sample."""
 
     def __init__(self, base_dataset: Any) -> None:
         self.base_dataset = base_dataset
@@ -55,7 +58,7 @@ class DatasetWithIndex(Dataset[Any]):
 
 
 class AUMCalculator:
-    """Running AUM of every sample, by id; ids need not be known beforehand."""
+    """Running AUM of every sample by id; ids need not be known in advance."""
 
     def __init__(self, save_dir: str | None, compressed: bool = True) -> None:  # noqa: FBT001, FBT002, RUF100 - theirs
         self.save_dir = save_dir
@@ -67,11 +70,11 @@ class AUMCalculator:
         self._read: tuple[_Totals[float], _Totals[int]] | None = None
 
     def update(self, logits: Tensor, targets: Tensor, sample_ids: Any) -> Mapping[SampleId, AUMRecord]:
-        """Observe a batch; returns the record of every sample in it, made when looked at."""
+        """Observe a batch; returns a mapping from sample id to record, computed on first access."""
         ids = as_list(sample_ids)
         logits = as_logits(logits)
         targets = as_labels(targets.view(-1) if isinstance(targets, Tensor) else targets, logits)
-        if len(set(ids)) < len(ids):  # a sample twice in one batch is two measurements, one after the other
+        if len(set(ids)) < len(ids):  # a sample that occurs twice in a batch counts as two consecutive measurements
             rows = range(len(ids))
             parts = [self.update(logits[row : row + 1], targets[row : row + 1], ids[row : row + 1]) for row in rows]
             return {sample: record for part in parts for sample, record in part.items()}
@@ -83,14 +86,14 @@ class AUMCalculator:
         records = _Records(ids, logits.clone(), targets.clone(), indices, sums)
         self._latest = weakref.ref(records)
         if not self.compressed:
-            records.look()  # eight numbers a sample take less room than its logits
+            records.look()  # the eight numbers of a record take less memory than the logits
             self._history.append(records)
         return records
 
     def finalize(self, save_dir: str | None = None) -> None:
-        """Write aum_values.csv, highest AUM first; uncompressed also full_aum_records.csv."""
+        """Write aum_values.csv, highest AUM first, and full_aum_records.csv if not compressed."""
         if (save_dir or self.save_dir) is None:
-            raise InputError("there is no directory to write to: give save_dir to AUMCalculator or to finalize")
+            raise InputError("save_dir is None; pass a directory to AUMCalculator or to finalize")
         folder = Path(str(save_dir or self.save_dir))
         folder.mkdir(parents=True, exist_ok=True)
         self._report()
@@ -109,7 +112,7 @@ class AUMCalculator:
 
     @staticmethod
     def records_to_df(records: list[AUMRecord]) -> Any:
-        """Records as a pandas frame, sorted by sample_id and num_measurements."""
+        """Records as a pandas DataFrame, sorted by sample_id and num_measurements."""
         import pandas
 
         frame = pandas.DataFrame([asdict(record) for record in records])
@@ -117,7 +120,7 @@ class AUMCalculator:
 
     @property
     def sums(self) -> dict[SampleId, float]:
-        """Sum of margins of every sample."""
+        """Sum of the margins of every sample."""
         return self._totals()[0]
 
     @property
@@ -126,7 +129,7 @@ class AUMCalculator:
         return self._totals()[1]
 
     def _totals(self) -> "tuple[_Totals[float], _Totals[int]]":
-        """Sums and counts, read once after every update."""
+        """Sums and counts, read from the device once after every update."""
         if self._read is None:
             counts = zip(self._rows, map(int, self._column(1)), strict=True)
             self._read = _Totals(zip(self._rows, self._column(0), strict=True)), _Totals(counts)
@@ -134,18 +137,18 @@ class AUMCalculator:
 
     @property
     def records(self) -> list[AUMRecord]:
-        """Every record of every update; kept when not compressed."""
+        """All records of all updates; empty if compressed."""
         return [record for batch in self._history for record in batch.values()]
 
     def _report(self) -> None:
-        """Say what was left out: their package ends with an error from deep inside torch, ours goes on."""
+        """Warn about observations that were ignored; the original fails with an error from inside torch instead."""
         if self._sums is None:
             return
         self._sums.flush()
         counts = zip(SPARE_ROWS, self._sums.losses().int().tolist(), strict=True)
         lost = ", ".join(f"{reason}: {count}" for reason, count in counts if count)
         if lost:
-            warnings.warn(f"observations that did not count: {lost}", UndermarginWarning, stacklevel=3)
+            warnings.warn(f"some observations were ignored: {lost}", UndermarginWarning, stacklevel=3)
 
     def _column(self, column: int) -> list[float]:
         if self._sums is None:
@@ -155,18 +158,18 @@ class AUMCalculator:
         return values
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without the weak reference to the last records, which cannot be pickled, and what can be read again."""
+        """Leaves out the weak reference, which cannot be pickled, and what can be recomputed."""
         self._freeze_latest()
         return self.__dict__ | {"_latest": None, "_read": None}
 
     def _freeze_latest(self) -> None:
-        """Whoever still holds the last update's records may look at them later: fix them before sums move on."""
+        """Fix the values of the last update's records, if still referenced, before the sums change."""
         latest = self._latest() if self._latest is not None else None
         if latest is not None:
             latest.freeze()
 
     def _room_for(self, ids: list[SampleId], logits: Tensor) -> Epoch:
-        """Give new ids a row; twice as many rows when there are too few."""
+        """Assign rows to new ids; doubles the number of rows if necessary."""
         for sample in ids:
             self._rows.setdefault(sample, len(self._rows))
         if self._sums is None or len(self._rows) > self._sums.num_samples:
@@ -177,31 +180,33 @@ class AUMCalculator:
                 self._sums.flush()
                 sums, count, spare = self._sums.tensors["sums"], self._sums.num_samples, len(SPARE_ROWS)
                 grown.tensors["sums"][:count] = sums[:count]
-                grown.tensors["sums"][-spare:] = sums[-spare:]  # what did not count is still reported
+                grown.tensors["sums"][-spare:] = sums[-spare:]  # ignored observations are still reported
             self._sums = grown
         if logits.shape[1] != self._sums.num_outputs:
-            raise InputError(f"logits have {logits.shape[1]} classes, before they had {self._sums.num_outputs}")
+            raise InputError(
+                f"logits have {logits.shape[1]} classes, expected {self._sums.num_outputs} as in earlier updates"
+            )
         return self._sums
 
 
 class _Totals(dict[SampleId, Number]):
-    """Sums or counts as they are after an update, to be read only; of a sample that never came by, 0."""
+    """Read-only sums or counts after an update; 0 for unknown samples."""
 
     def __missing__(self, sample: SampleId) -> int:
         return 0
 
     def _refuse(self, *_: Any, **__: Any) -> Any:
-        raise TypeError("sums and counts cannot be changed here; to begin anew, make another AUMCalculator")
+        raise TypeError("sums and counts are read-only; to start over, create another AUMCalculator")
 
     __setitem__ = __delitem__ = clear = pop = popitem = setdefault = update = __ior__ = _refuse
 
     def __reduce__(self) -> Any:
-        """Copied and pickled as the plain dict that it looks like."""
+        """Copies and pickles are plain dicts."""
         return dict, (dict(self),)
 
 
 class _Records(Mapping[SampleId, AUMRecord]):
-    """The records of one update, computed on first sight."""
+    """The records of one update, computed on first access."""
 
     def __init__(self, ids: list[SampleId], logits: Tensor, targets: Tensor, indices: Tensor, sums: Epoch) -> None:
         self._ids = ids
@@ -211,22 +216,22 @@ class _Records(Mapping[SampleId, AUMRecord]):
         self._records: dict[SampleId, AUMRecord] | None = None
 
     def freeze(self) -> None:
-        """Note sums and counts as they are after this update; nothing else can change later."""
+        """Store the sums and counts after this update; everything else is constant."""
         if self._sums is not None:
             self._sums.flush()
             self._totals = self._sums.tensors["sums"][self._batch[2]]
             self._sums = None
 
     def look(self) -> dict[SampleId, AUMRecord]:
-        """Make the records, and let go of the batch."""
+        """Compute the records and release the batch."""
         if self._records is None:
             self.freeze()
             logits, targets, _ = self._batch
             if logits.dtype in (torch.float16, torch.bfloat16):
-                logits = logits.float()  # as the sums have them
+                logits = logits.float()  # the same precision as the sums
             if len(targets) and not 0 <= targets.min() <= targets.max() < logits.shape[1]:
                 found = (int(targets.min()), int(targets.max()), logits.shape[1] - 1)
-                raise InputError("targets run from {} to {}, expected 0..{}: one logit a class".format(*found))
+                raise InputError("targets range from {} to {}, expected 0..{}: one logit per class".format(*found))
             column = targets[:, None]
             assigned = logits.gather(1, column)[:, 0]
             other = logits.scatter(1, column, -torch.inf).max(1)
@@ -253,7 +258,7 @@ class _Records(Mapping[SampleId, AUMRecord]):
 
 
 def _place(record: AUMRecord) -> tuple[str, SampleId, int]:
-    """Where a record stands in the file; ids of several types cannot be compared with one another."""
+    """Sort key of a record; the type comes first, because ids of different types cannot be compared."""
     return type(record.sample_id).__name__, record.sample_id, record.num_measurements
 
 

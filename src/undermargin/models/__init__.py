@@ -1,1 +1,1 @@
-"""Networks, by name."""
+"""Network architectures and pretrained models."""

@@ -1,4 +1,4 @@
-"""Densely connected networks for small images: with bottlenecks and compression (BC), growth 12."""
+"""DenseNet-BC for small images, with growth rate 12."""
 
 import torch
 from torch import Tensor, nn
@@ -9,7 +9,7 @@ GROWTH = 12
 
 
 class Layer(nn.Module):
-    """A bottleneck and a convolution, whose few new channels are put behind those that came in."""
+    """A bottleneck and a convolution whose output channels are appended to the input channels."""
 
     def __init__(self, inputs: int) -> None:
         super().__init__()
@@ -30,7 +30,10 @@ class Layer(nn.Module):
 def densenet(
     num_outputs: int, *, channels: int = 3, side: int = 32, depth: int = 100, is_halved: bool = False
 ) -> nn.Module:
-    """Three blocks of (depth - 4) / 6 layers each; sides above 32 pixels, and others if asked, are halved at once."""
+    """Three blocks of (depth - 4) / 6 layers each.
+
+    The first convolution halves images larger than 32 pixels; with `is_halved`, also smaller ones.
+    """
     stride = 2 if side > 32 or is_halved else 1
     check_side(side, 4)
     width = 2 * GROWTH

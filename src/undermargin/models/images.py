@@ -1,4 +1,4 @@
-"""Images as data sets have them, made ready for a network."""
+"""Conversion of uint8 images to network inputs."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -10,15 +10,15 @@ from undermargin.errors import InputError
 
 
 def normalised(images: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
-    """Bytes (batch, height, width, channels) to numbers around 0, (batch, channels, height, width), channels last."""
+    """uint8 (batch, height, width, channels) -> floats around 0, (batch, channels, height, width), channels-last."""
     return images.permute(0, 3, 1, 2).to(dtype).sub(127.5).div(64)
 
 
 class Normalised(nn.Module):
-    """A network for images as numbers, channels first, that takes them as bytes, channels last.
+    """Wraps a network for float images (channels first) so that it accepts uint8 images (channels last).
 
-    Numbers are around 0, or, `from_black`, from 0 to 1: then what convolutions pad with is black, like the paper that
-    small digits and letters are written on.
+    The floats are centered around 0. With `from_black` they range from 0 to 1, so that the zero padding of convolutions
+    is black, like the background of small digits and letters.
     """
 
     def __init__(self, network: nn.Module, *, from_black: bool = False) -> None:
@@ -34,14 +34,14 @@ class Normalised(nn.Module):
 
 
 class Spread(NamedTuple):
-    """Mean and deviation of a data set's pixels, black 0 and white 1, one number a channel."""
+    """Mean and standard deviation of the pixels of a data set per channel, on a scale from 0 (black) to 1 (white)."""
 
     mean: tuple[float, ...]
     deviation: tuple[float, ...]
 
 
-PHOTOS = Spread((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))  # ImageNet's, used for every set of photos
-CIFAR = Spread((0.4914, 0.4824, 0.4467), (0.2471, 0.2435, 0.2616))  # CIFAR-10's, which the authors use for both
+PHOTOS = Spread((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))  # ImageNet's, used for all sets of photos
+CIFAR = Spread((0.4914, 0.4824, 0.4467), (0.2471, 0.2435, 0.2616))  # CIFAR-10's; the authors use it for CIFAR-100 too
 SPREADS: Mapping[str, Spread] = {
     "mnist": Spread((0.1307,), (0.3081,)),
     "cifar10": CIFAR,
@@ -54,7 +54,7 @@ SPREADS: Mapping[str, Spread] = {
 
 
 class Standardised(nn.Module):
-    """A network for images as numbers, channels first, that takes bytes and brings them to mean 0 and deviation 1."""
+    """Wraps a network so that it accepts uint8 images, which are standardized to mean 0 and standard deviation 1."""
 
     mean: Tensor
     deviation: Tensor
@@ -62,20 +62,20 @@ class Standardised(nn.Module):
     def __init__(self, network: nn.Module, spread: Spread) -> None:
         super().__init__()
         self.network = network
-        for name, values in spread._asdict().items():  # constants: they move with the network, but are not saved
+        for name, values in spread._asdict().items():  # constants: moved with the network but not saved
             self.register_buffer(name, torch.tensor(values)[:, None, None] * 255, persistent=False)
 
     def forward(self, images: Tensor) -> Tensor:
-        """Logits (batch, outputs) of bytes (batch, height, width, channels)."""
+        """uint8 images (batch, height, width, channels) -> logits (batch, outputs)."""
         if images.shape[-1] != len(self.mean):
-            raise InputError(f"images have {images.shape[-1]} channels, the constants are for {len(self.mean)}")
+            raise InputError(f"images have {images.shape[-1]} channels, expected {len(self.mean)} as in the spread")
         numbers = images.permute(0, 3, 1, 2).to(self.mean.dtype).sub(self.mean).div(self.deviation)
         logits: Tensor = self.network(numbers)
         return logits
 
 
 class Centre(nn.Module):
-    """The middle of images as bytes, channels last, where they are larger than this side: what is tested on."""
+    """Center crop of uint8 images (channels last) that are larger than `side`; used for testing."""
 
     def __init__(self, side: int) -> None:
         super().__init__()
@@ -88,7 +88,7 @@ class Centre(nn.Module):
 
 
 class Sides(nn.Module):
-    """Passes on images with this side; others are an error, before a linear layer is surprised by them."""
+    """Checks that images have this side, because a later linear layer would fail with a less helpful error."""
 
     def __init__(self, side: int) -> None:
         super().__init__()
@@ -99,13 +99,15 @@ class Sides(nn.Module):
         height, width = images.shape[2:]
         if (height, width) != (self.side, self.side):
             raise InputError(
-                f"images have {height} x {width} pixels, this network was made for {self.side} x {self.side}; "
-                "make it with their side"
+                f"images have {height} x {width} pixels, but this network was built for {self.side} x {self.side}; "
+                "build it for the size of the images (side=...)"
             )
         return images
 
 
 def check_side(side: int, least: int) -> None:
-    """Raise for images that a network would shrink to nothing."""
+    """Raise `InputError` if images are too small for a network."""
     if side < least:
-        raise InputError(f"images have {side} pixels a side, this network needs at least {least}; choose another")
+        raise InputError(
+            f"images have a side of {side} pixels, but this network needs at least {least}; choose another network"
+        )

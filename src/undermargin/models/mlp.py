@@ -1,4 +1,4 @@
-"""Networks for vectors and tables: one hidden layer, held back by dropout."""
+"""Networks for vectors and tables: one hidden layer with dropout."""
 
 import torch
 from torch import Tensor, nn
@@ -19,7 +19,7 @@ def head(num_inputs: int, num_outputs: int) -> nn.Sequential:
 
 
 class TableNet(nn.Module):
-    """Numbers (batch, a) beside embedded categories (batch, b)."""
+    """A network for numeric columns (batch, numbers) and embedded categorical columns (batch, categories)."""
 
     def __init__(self, num_numbers: int, num_codes: list[int], num_outputs: int) -> None:
         super().__init__()

@@ -1,15 +1,15 @@
-"""Residual networks for photos: ResNet-18, -34 and -50, with weights that are drawn, not pretrained."""
+"""ResNet-18, -34 and -50 for photos, randomly initialized."""
 
 from torch import Tensor, nn
 
 WIDTHS = (64, 128, 256, 512)
-DEPTHS = {18: (2, 2, 2, 2), 34: (3, 4, 6, 3), 50: (3, 4, 6, 3)}  # blocks a stage
-BOTTLENECK = 4  # a block of ResNet-50 gives so many times the channels it works with
-SMALL = 64  # pixels a side: up to here, the first layers keep the size
+DEPTHS = {18: (2, 2, 2, 2), 34: (3, 4, 6, 3), 50: (3, 4, 6, 3)}  # blocks per stage
+BOTTLENECK = 4  # ratio of output channels to inner channels in a block of ResNet-50
+SMALL = 64  # up to this side in pixels, the first layers keep the resolution
 
 
 class PhotoBlock(nn.Module):
-    """Convolutions beside a shortcut, which is a convolution itself where the shape changes."""
+    """Convolutions with a shortcut, which is a 1 x 1 convolution where the shape changes."""
 
     def __init__(self, layers: list[nn.Module], inputs: int, outputs: int, stride: int) -> None:
         super().__init__()
@@ -25,7 +25,7 @@ class PhotoBlock(nn.Module):
 
 
 def photo_resnet(num_outputs: int, *, channels: int = 3, side: int = 224, depth: int = 50) -> nn.Module:
-    """Four stages of blocks; for small images the first convolution is one of 3 x 3 that keeps the size."""
+    """Four stages of blocks; for small images the first convolution is 3 x 3 and keeps the resolution."""
     stem = _convolution(channels, 64, 3, 1) if side <= SMALL else _convolution(channels, 64, 7, 2)
     layers = [*stem, nn.ReLU()]
     if side > SMALL:

@@ -1,4 +1,4 @@
-"""Small batch-normalised convolutional networks for images of a few pixels."""
+"""Small convolutional networks with batch normalization, for very small images."""
 
 from torch import nn
 
@@ -6,7 +6,7 @@ from torch import nn
 def small_cnn(num_outputs: int, *, channels: int = 1, width: int = 32, depth: int = 1) -> nn.Module:
     """Two stages of `depth` convolutions and a linear layer.
 
-    With one convolution a stage it is enough for digits and too little to learn wrong labels by heart at once.
+    With one convolution per stage it is large enough to learn digits and too small to memorize wrong labels quickly.
     """
     return nn.Sequential(
         *_stage(channels, width, depth),
@@ -19,7 +19,7 @@ def small_cnn(num_outputs: int, *, channels: int = 1, width: int = 32, depth: in
 
 
 def small(num_outputs: int, *, channels: int = 1, side: int = 8, width: int = 32) -> nn.Module:  # noqa: ARG001
-    """For images of a few pixels, of any side."""
+    """A small convolutional network for images of any side."""
     return small_cnn(num_outputs, channels=channels, width=width)
 
 

@@ -1,16 +1,16 @@
-"""VGG without batch normalisation, as the paper's authors cut it for small images."""
+"""VGG without batch normalization, reduced for small images as in the authors' code."""
 
 from torch import nn
 
 from undermargin.models.images import Sides, check_side
 
 WIDTHS = (64, 128, 256, 512, 512)
-DEPTHS = {11: (1, 1, 2, 2, 2), 13: (2, 2, 2, 2, 2), 16: (2, 2, 3, 3, 3), 19: (2, 2, 4, 4, 4)}  # convolutions a stage
+DEPTHS = {11: (1, 1, 2, 2, 2), 13: (2, 2, 2, 2, 2), 16: (2, 2, 3, 3, 3), 19: (2, 2, 4, 4, 4)}  # convolutions per stage
 HIDDEN = 512
 
 
 def vgg(num_outputs: int, *, channels: int = 3, side: int = 32, depth: int = 16) -> nn.Module:
-    """Five stages of convolutions, each halving the sides, and three linear layers."""
+    """Five stages of convolutions, each followed by 2 x 2 pooling, and three linear layers."""
     check_side(side, 32)
     layers: list[nn.Module] = [Sides(side)]
     for width, num_convolutions in zip(WIDTHS, DEPTHS[depth], strict=True):

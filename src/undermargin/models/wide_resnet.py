@@ -1,4 +1,4 @@
-"""Wide residual networks for small images, with dropout and biased convolutions as the paper's authors have them."""
+"""Wide residual networks for small images, with dropout and convolution biases as in the authors' code."""
 
 from itertools import pairwise
 
@@ -8,7 +8,7 @@ DROPOUT = 0.3
 
 
 class WideBlock(nn.Module):
-    """Two convolutions, each behind its norm, beside a shortcut; the second one has the stride."""
+    """Two pre-activated convolutions with a shortcut; the second convolution has the stride."""
 
     def __init__(self, inputs: int, outputs: int, stride: int) -> None:
         super().__init__()
@@ -33,7 +33,7 @@ class WideBlock(nn.Module):
 def wide_resnet(
     num_outputs: int, *, channels: int = 3, side: int = 32, depth: int = 28, widening: int = 10
 ) -> nn.Module:
-    """Three stages of (depth - 4) / 6 blocks each; sides above 32 pixels are halved at once."""
+    """Three stages of (depth - 4) / 6 blocks each; the first convolution halves images larger than 32 pixels."""
     num_blocks = (depth - 4) // 6
     stages = [size * widening for size in (16, 32, 64)]
     widths = [16, *(width for width in stages for _ in range(num_blocks))]

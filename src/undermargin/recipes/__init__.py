@@ -1,7 +1,7 @@
-"""The table of recipes: ways to train on noisy labels, behind one call.
+"""Recipes: methods for training on noisy labels, behind one function.
 
-A recipe changes the loss, the weights, the labels or the selection; all are trained by the same loop, and a tracker
-watches any of them.
+A recipe changes the loss, the weights, the labels or the selection of samples. All recipes use the same training loop,
+and a tracker observes every one of them.
 
     fitted = recipes.fit(train, recipe="co_teaching", known=Known(noise_rate=0.4), test=test)
     fitted.test_error(), fitted.scores["aum"], fitted.verdicts
@@ -47,20 +47,34 @@ def fit(
     folder: str | Path | None = None,
     on_epoch: OnEpoch = lambda stage, epoch, epochs: None,  # noqa: ARG005
 ) -> Fitted:
-    """Train on noisy labels as a recipe says. `train` and `test` are whatever `scan` takes, or samples.
+    """Train on noisy labels with a recipe.
 
-    A test set is turned into numbers together with the training set, its labels are never looked at.
-    `recipe` is a row of RECIPES, or a method with settings of one's own; `scores` is what the tracker watches;
-    `folder` takes the checkpoints, so that the same call goes on where it was killed.
+    Args:
+        train: The training set: anything that `scan` accepts, or `Samples`.
+        recipe: The name of a row of RECIPES, or a method with settings of your own.
+        model: A model name, or a function from the number of outputs to a network (default: chosen from the data).
+        budget: Epochs, batch size and optimizer (default: chosen from the training set).
+        seed: Random seed for the initial weights, the batch order and the recipe itself.
+        test: A test set. It is encoded together with the training set; its labels are used by `test_error` only.
+        known: What the recipe may know about the noise, such as the noise rate.
+        scores: Names of the scores that the tracker computes.
+        is_augmented: Whether images are augmented.
+        folder: Directory for checkpoints. The same call resumes an interrupted training.
+        on_epoch: Called with the stage, the epoch and the number of epochs after every epoch.
+
+    Returns:
+        The classifier, the tracker's scores, and the scores, verdicts or weights of the recipe where it has them.
     """
     method = method_named(recipe) if isinstance(recipe, str) else recipe
     samples = load(train)
     joined = samples if test is None else join(samples, load(test))
     chosen = plan(joined, model=model)
     if not isinstance(chosen, NetworkPlan):
-        raise InputError(f"recipes train networks, not {chosen.model}; choose another model")
+        raise InputError(f"recipes train neural networks, but model is {chosen.model!r}; choose another model")
     if ranks.num_ranks() > 1:
-        raise InputError("recipes are trained by one process; start this without torchrun")
+        raise InputError(
+            f"recipes train in a single process, but there are {ranks.num_ranks()}; start without torchrun"
+        )
     num_samples = len(samples)
     known = known or Known()
     known.check(num_samples)
@@ -69,7 +83,7 @@ def fit(
         labels=joined.labels,
         rows=np.arange(num_samples),
         num_classes=samples.num_classes,
-        # chosen from the training samples alone
+        # chosen from the training set only
         budget=budget or (chosen if test is None else plan(samples, model=model)).budget,
         seed=seed,
         known=known,
@@ -101,7 +115,7 @@ def _about(lesson: Lesson) -> dict[str, Any]:
 
 
 def _claim(folder: Path, asked: dict[str, Any]) -> None:
-    """Make sure that checkpoints in this folder are of the same training."""
+    """Record the settings in the folder, or raise `FolderError` if it has checkpoints of a different training."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / CONFIG
     asked = json.loads(json.dumps(asked))
@@ -112,4 +126,6 @@ def _claim(folder: Path, asked: dict[str, Any]) -> None:
     before = json.loads(path.read_text())
     changed = [name for name in asked if asked[name] != before.get(name)]
     if changed:
-        raise FolderError(f"{folder} holds another training (other {', '.join(changed)}); choose another folder")
+        raise FolderError(
+            f"{folder} was made with different settings: {', '.join(changed)}; choose another folder or delete it"
+        )

@@ -1,4 +1,4 @@
-"""Bootstrapping: the label is mixed with what the network itself believes (Reed et al. 2014)."""
+"""Bootstrapping: labels are mixed with the network's own predictions (Reed et al. 2014)."""
 
 from dataclasses import dataclass
 
@@ -11,31 +11,31 @@ from undermargin.training.objective import Objective, Step
 
 
 def soft_loss(logits: Tensor, labels: Tensor, beta: float, *, entropy_sign: int = 1) -> Tensor:
-    """beta x cross-entropy + (1 - beta) x entropy of the prediction: (batch, classes), (batch,) to (batch,)."""
+    """beta x cross-entropy + (1 - beta) x entropy of the prediction: (batch, classes), (batch,) -> (batch,)."""
     log = logits.log_softmax(1)
     entropy = -(log.exp() * log).sum(1)
     return beta * F.nll_loss(log, labels, reduction="none") + entropy_sign * (1 - beta) * entropy
 
 
 def hard_loss(logits: Tensor, labels: Tensor, beta: float) -> Tensor:
-    """beta x cross-entropy with the label + (1 - beta) x that with the predicted class: (batch,)."""
+    """beta x cross-entropy with the label + (1 - beta) x cross-entropy with the predicted class: (batch,)."""
     log = logits.log_softmax(1)
     return beta * F.nll_loss(log, labels, reduction="none") - (1 - beta) * log.amax(1)
 
 
 @dataclass(frozen=True)
 class Soft(Objective):
-    """Soft bootstrapping. `entropy_sign` -1 is what the AUM paper's released code computes: entropy is rewarded."""
+    """Soft bootstrapping. `entropy_sign=-1` matches the released code of the AUM paper, which rewards entropy."""
 
     beta: float = 0.95
     entropy_sign: int = 1
 
     def loss(self, step: Step) -> Tensor:
-        """The batch's mean."""
+        """Mean loss of the batch."""
         return soft_loss(step.outputs, step.labels, self.beta, entropy_sign=self.entropy_sign).mean()
 
     def fit(self, lesson: Lesson) -> Fitted:
-        """Train once."""
+        """Train one network."""
         return trained(lesson, self)
 
 
@@ -46,9 +46,9 @@ class Hard(Objective):
     beta: float = 0.8
 
     def loss(self, step: Step) -> Tensor:
-        """The batch's mean."""
+        """Mean loss of the batch."""
         return hard_loss(step.outputs, step.labels, self.beta).mean()
 
     def fit(self, lesson: Lesson) -> Fitted:
-        """Train once."""
+        """Train one network."""
         return trained(lesson, self)

@@ -1,4 +1,4 @@
-"""Co-teaching: two networks, each trained on the samples that have a small loss in the other (Han et al. 2018)."""
+"""Co-teaching: two networks, each trained on samples with a small loss under the other (Han et al. 2018)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,13 +14,13 @@ from undermargin.training.objective import Objective, Step
 
 @dataclass(frozen=True)
 class CoTeaching:
-    """How fast samples are left out; how many is the noise rate, which must be known."""
+    """How fast the share of dropped samples rises to the noise rate, which must be known."""
 
-    gradual_epochs: int = 10  # until the full rate is left out
+    gradual_epochs: int = 10  # epochs until the full share is dropped
     exponent: float = 1.0
 
     def fit(self, lesson: Lesson) -> Fitted:
-        """Train both networks side by side; the first one is the classifier."""
+        """Train two networks together; the first one is the classifier."""
         exchange = Exchange(len(lesson.labels), lesson.known.need("noise_rate"), self)
         training, tracker = lesson.with_networks(2).train(objective=exchange)
         chosen = exchange.share_chosen()
@@ -29,7 +29,7 @@ class CoTeaching:
         )
 
     def forget_rate(self, epoch: int, noise_rate: float) -> float:
-        """The share of a batch that is left out: rises to noise_rate ** exponent, then stays at the noise rate.
+        """The share of a batch that is dropped: rises to noise_rate ** exponent, then stays at the noise rate.
 
         >>> [round(CoTeaching(gradual_epochs=5).forget_rate(epoch, 0.4), 2) for epoch in range(7)]
         [0.0, 0.1, 0.2, 0.3, 0.4, 0.4, 0.4]
@@ -41,18 +41,18 @@ class CoTeaching:
 
 
 class Exchange(Objective):
-    """Each network learns from what the other one finds easy; counts who was chosen in the second half of training."""
+    """Trains each network on the small-loss samples of the other and counts, in the second half, which were chosen."""
 
     def __init__(self, num_samples: int, noise_rate: float, settings: CoTeaching) -> None:
         self.noise_rate = noise_rate
         self.settings = settings
-        self.chosen = torch.zeros(num_samples, 2)  # times chosen, times shown
+        self.chosen = torch.zeros(num_samples, 2)  # number of times chosen, number of times shown
 
     def loss(self, step: Step) -> Tensor:
-        """The sum of both networks' mean losses on what the other one chose.
+        """The sum of the two networks' mean losses, each on the samples that the other one chose.
 
-        Each is a mean: the authors divide by the number of chosen samples once more, which Adam does not notice but
-        plain gradient descent does.
+        The authors divide each mean by the number of chosen samples once more. Adam is invariant to that factor, SGD
+        is not, so it is left out here.
         """
         size = len(step.labels)
         kept = max(1, int((1 - self.settings.forget_rate(step.epoch, self.noise_rate)) * size))
@@ -62,25 +62,25 @@ class Exchange(Objective):
         return losses[smallest[:, 1], 0].mean() + losses[smallest[:, 0], 1].mean()
 
     def _count(self, step: Step, smallest: Tensor) -> None:
-        if step.share < 0.5:  # early choices are made by networks that know nothing yet
+        if step.share < 0.5:  # early choices come from networks that have not learned anything yet
             return
         is_chosen = torch.zeros(len(step.labels), 2, device=smallest.device).scatter_(0, smallest, 1.0)
         counts = torch.stack([is_chosen.mean(1), torch.ones(len(step.labels), device=smallest.device)], 1)
         self.chosen = self.chosen.to(counts.device).index_add(0, step.indices, counts)
 
     def share_chosen(self) -> Tensor:
-        """How often each sample was chosen when it was shown: (samples,) nan where never."""
+        """The share of times that each sample was chosen when shown: (samples,), nan if it was never shown."""
         return self.chosen[:, 0] / self.chosen[:, 1]
 
     def tensors(self) -> dict[str, Tensor]:
-        """The counts."""
+        """The counts, for a checkpoint."""
         return {"chosen": self.chosen}
 
     def load(self, tensors: Mapping[str, Tensor]) -> None:
-        """The counts."""
+        """Restore the counts."""
         self.chosen = tensors["chosen"]
 
 
 def cross_entropies(outputs: Tensor, labels: Tensor) -> Tensor:
-    """Of every sample in every network: (batch, networks, classes), (batch,) to (batch, networks)."""
+    """Cross-entropy of every sample under every network: (batch, networks, classes), (batch,) -> (batch, networks)."""
     return torch.stack([F.cross_entropy(logits, labels, reduction="none") for logits in outputs.unbind(1)], 1)

@@ -1,5 +1,5 @@
-"""Confident learning: remove what cleanlab finds in cross-validated probabilities, train again (Northcutt et al.
-2021)."""
+"""Confident learning: remove the label issues that cleanlab finds in cross-validated probabilities, then retrain
+(Northcutt et al. 2021)."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -19,15 +19,15 @@ Values = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class ConfidentLearning:
-    """How the probabilities come about, and what cleanlab makes of them; the defaults of both are cleanlab's."""
+    """Number of folds, and the options passed to cleanlab; all defaults are cleanlab's."""
 
     num_folds: int = 5
-    filter_by: str = "prune_by_noise_rate"  # any name that cleanlab's find_label_issues takes
-    rank_by: str = "self_confidence"  # any name that cleanlab's get_label_quality_scores takes
+    filter_by: str = "prune_by_noise_rate"  # any name that cleanlab's find_label_issues accepts
+    rank_by: str = "self_confidence"  # any name that cleanlab's get_label_quality_scores accepts
 
     def fit(self, lesson: Lesson) -> Fitted:
-        """One training for every fold, on all the others; then one without the flagged."""
-        cleanlab_modules()  # before hours of training
+        """Train once per fold on the other folds, then once without the flagged samples."""
+        cleanlab_modules()  # fail before hours of training if it is missing
         labels = lesson.labels[lesson.rows]
         folds = stratified(labels, self.num_folds, seed=lesson.seed)
         probabilities = np.zeros((len(labels), lesson.num_classes))
@@ -38,9 +38,9 @@ class ConfidentLearning:
         return trained_without(lesson, "confident_learning", self.verdicts(labels, probabilities))
 
     def verdicts(self, labels: Labels, probabilities: Values) -> Verdicts:
-        """What cleanlab says of labels (samples,) given out-of-sample probabilities (samples, classes)."""
+        """cleanlab's verdicts on labels (samples,), given out-of-sample probabilities (samples, classes)."""
         find, rank = cleanlab_modules()
-        # classes that nobody is labeled with are left out: cleanlab has nothing to estimate them from
+        # cleanlab cannot estimate classes without samples
         present, own = np.unique(labels, return_inverse=True)
         shares = probabilities[:, present]
         shares = shares / shares.sum(1, keepdims=True).clip(np.finfo(float).tiny)
@@ -52,7 +52,7 @@ class ConfidentLearning:
         return Verdicts(
             codes=np.where(is_flagged, FLAGGED, KEPT).astype(np.int8),
             scores=scores,
-            excess=scores - scores.max(where=is_flagged, initial=0),  # cleanlab counts within classes: no one cutoff
+            excess=scores - scores.max(where=is_flagged, initial=0),  # cleanlab flags per class: there is no one cutoff
             judged_by=np.ones(len(labels), np.int16),
             labels=labels,
             about={
@@ -64,14 +64,14 @@ class ConfidentLearning:
 
 
 def stratified(labels: Labels, num_folds: int, *, seed: int) -> Labels:
-    """Which fold each sample is held out in, every class spread evenly: (samples,).
+    """The fold in which each sample is held out, stratified by class: (samples,).
 
     >>> folds = stratified(np.array([0, 0, 0, 1, 1, 1]), 3, seed=0)
     >>> sorted(folds[:3].tolist()), sorted(folds[3:].tolist())
     ([0, 1, 2], [0, 1, 2])
     """
     if not 2 <= num_folds <= len(labels):
-        raise InputError(f"{len(labels)} samples cannot be held out in {num_folds} folds; expected 2 folds or more")
+        raise InputError(f"num_folds is {num_folds} for {len(labels)} samples, expected 2..{len(labels)}")
     shuffled = np.random.default_rng(seed).permutation(len(labels))
     by_class = shuffled[np.argsort(labels[shuffled], kind="stable")]
     folds = np.empty(len(labels), np.int64)
@@ -80,10 +80,12 @@ def stratified(labels: Labels, num_folds: int, *, seed: int) -> Labels:
 
 
 def cleanlab_modules() -> tuple[Any, Any]:
-    """cleanlab's `filter` and `rank`."""
+    """The modules `cleanlab.filter` and `cleanlab.rank`."""
     try:
         from cleanlab import filter as find
         from cleanlab import rank
     except ImportError:
-        raise InputError('confident_learning needs cleanlab; pip install "undermargin[cleanlab]"') from None
+        raise InputError(
+            'recipe confident_learning needs cleanlab, which is not installed; run pip install "undermargin[cleanlab]"'
+        ) from None
     return find, rank

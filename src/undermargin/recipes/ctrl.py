@@ -1,5 +1,4 @@
-"""CTRL: loss curves are clustered within every class; remove the cluster that is learned last, train again
-(Yue and Jha 2022)."""
+"""CTRL: cluster the loss curves of every class, remove the cluster that is learned last, retrain (Yue and Jha 2022)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -21,29 +20,29 @@ from undermargin.verdicts.record import Verdicts
 Labels = npt.NDArray[np.int64]
 Curves = npt.NDArray[np.float64]
 
-MAX_COMPARED = 1000  # curves of a class in a silhouette, whose cost grows with their square
+MAX_COMPARED = 1000  # curves per class in a silhouette score, whose cost is quadratic
 
 
 @dataclass(frozen=True)
 class Clustering:
-    """One way to cluster; which one is used is chosen by how well its clusters are separated."""
+    """One candidate clustering. `Ctrl.choose` selects the candidate whose clusters are best separated."""
 
     num_clusters: int
-    num_noisy: int  # clusters, those of the largest losses, that a window takes for mislabeled
-    num_windows: int  # of equal length, each clustered alone
-    min_clean: int  # windows that must take a sample for clean to keep it
+    num_noisy: int  # number of clusters, those with the largest losses, that count as mislabeled
+    num_windows: int  # windows of equal length, clustered separately
+    min_clean: int  # number of windows that must call a sample clean for it to be kept
 
 
 @dataclass(frozen=True)
 class Ctrl:
-    """What is tried; the authors' choices."""
+    """The candidates to try; the defaults are the authors'."""
 
-    smoothing: int = 5  # epochs in a moving average
+    smoothing: int = 5  # length of the moving average, in epochs
     num_clusters: tuple[int, ...] = (2, 3)
     num_windows: tuple[int, ...] = (1, 2, 4)
 
     def fit(self, lesson: Lesson) -> Fitted:
-        """Record every loss of a standard training; then train without the flagged."""
+        """Record the losses of a standard training, then train without the flagged samples."""
         curves = LossCurves(len(lesson.labels), lesson.budget.epochs)
         training, _ = lesson.train("watching", curves)
         labels = lesson.labels[lesson.rows]
@@ -51,10 +50,10 @@ class Ctrl:
         losses = prepared(lesson.own(curves.losses), lesson.num_classes, self.smoothing)
         chosen = self.choose(losses, labels, is_learned, seed=lesson.seed)
         fitted = trained_without(lesson, "ctrl", verdicts(losses, labels, chosen, seed=lesson.seed))
-        return replace(fitted, notes=(f"chosen by the clusters' separation: {chosen}",))
+        return replace(fitted, notes=(f"best separated clustering: {chosen}",))
 
     def choose(self, losses: Curves, labels: Labels, is_learned: Mask, *, seed: int) -> Clustering:
-        """The clustering with the largest silhouette x accuracy on the kept x ratio of the last losses."""
+        """The clustering with the largest product of silhouette, accuracy on kept samples and ratio of final losses."""
         best, best_quality = Clustering(2, 1, 1, 1), -np.inf
         for num_clusters, num_windows in product(self.num_clusters, self.num_windows):
             if num_windows > losses.shape[1]:
@@ -69,30 +68,32 @@ class Ctrl:
 
 
 class LossCurves(Objective):
-    """Cross-entropy that remembers every sample's loss at every epoch: (samples, epochs), 0 where never shown."""
+    """Cross-entropy that records the loss of every sample at every epoch: (samples, epochs), 0 if never shown."""
 
     def __init__(self, num_samples: int, num_epochs: int) -> None:
         self.losses = torch.zeros(num_samples, num_epochs)
 
     def loss(self, step: Step) -> Tensor:
-        """The batch's mean."""
+        """Mean loss of the batch."""
         losses = F.cross_entropy(step.outputs, step.labels, reduction="none")
         self.losses = self.losses.to(losses.device)
         self.losses[step.indices, step.epoch] = losses.detach()
         return losses.mean()
 
     def tensors(self) -> dict[str, Tensor]:
-        """The curves."""
+        """The curves, for a checkpoint."""
         return {"losses": self.losses}
 
     def load(self, tensors: Mapping[str, Tensor]) -> None:
-        """The curves."""
+        """Restore the curves."""
         self.losses = tensors["losses"]
 
 
 def prepared(losses: Curves, num_classes: int, smoothing: int) -> Curves:
-    """Losses of at most 2 log(classes), averaged over the last epochs: (samples, epochs); the first epochs, which have
-    not enough before them, get the first average."""
+    """Losses clipped at 2 log(classes) and smoothed by a trailing moving average: (samples, epochs).
+
+    The first epochs, which have too few before them, get the first full average.
+    """
     clamped = np.nan_to_num(losses, nan=np.inf).clip(max=2 * np.log(num_classes))
     size = min(smoothing, losses.shape[1])
     means = np.lib.stride_tricks.sliding_window_view(clamped, size, axis=1).mean(2)
@@ -102,8 +103,10 @@ def prepared(losses: Curves, num_classes: int, smoothing: int) -> Curves:
 def cluster_ranks(
     losses: Curves, labels: Labels, num_clusters: int, num_windows: int, *, seed: int
 ) -> npt.NDArray[np.int64]:
-    """The cluster of each sample among its class's in each window, 0 for the one of the largest losses:
-    (samples, windows); `num_clusters`, which is never noisy, where a class has fewer curves than clusters."""
+    """The cluster of each sample within its class in each window, 0 for the largest losses: (samples, windows).
+
+    Classes with fewer distinct curves than clusters get `num_clusters`, which never counts as noisy.
+    """
     from sklearn.cluster import KMeans
 
     ranks = np.full((len(losses), num_windows), num_clusters)
@@ -119,7 +122,7 @@ def cluster_ranks(
 
 
 def separation(losses: Curves, labels: Labels, is_clean: Mask, is_learned: Mask) -> float:
-    """How good a split looks that nobody can check: the larger the better; minus infinity if it is none."""
+    """Quality of a split, computed without true labels; higher is better, -inf if all samples are on one side."""
     if is_clean.all() or not is_clean.any():
         return -np.inf
     classes = [np.flatnonzero(labels == label) for label in np.unique(labels)]
@@ -132,7 +135,7 @@ def separation(losses: Curves, labels: Labels, is_clean: Mask, is_learned: Mask)
 
 
 def _silhouette(losses: Curves, is_clean: Mask) -> float | None:
-    """Of one class; None if all its samples are on one side."""
+    """Silhouette score of one class; None if all its samples are on one side."""
     from sklearn.metrics import silhouette_score
 
     some = np.random.default_rng(0).permutation(len(losses))[:MAX_COMPARED]
@@ -141,9 +144,9 @@ def _silhouette(losses: Curves, is_clean: Mask) -> float | None:
 
 
 def verdicts(losses: Curves, labels: Labels, chosen: Clustering, *, seed: int) -> Verdicts:
-    """Flagged if too few windows take a sample for clean; among equals, those with the larger losses first."""
+    """Flags samples that too few windows call clean; ties are ordered by mean loss, largest first."""
     ranks = cluster_ranks(losses, labels, chosen.num_clusters, chosen.num_windows, seed=seed)
     votes = (ranks >= chosen.num_noisy).sum(1)
     mean = losses.mean(1)
-    ties = 0.5 * mean / max(mean.max(), 1e-10)  # less than a vote
+    ties = 0.5 * mean / max(mean.max(), 1e-10)  # smaller than one vote
     return identify(Run(scores=votes - ties, labels=labels, score="ctrl"), chosen.min_clean - 0.75)

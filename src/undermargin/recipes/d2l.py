@@ -1,4 +1,4 @@
-"""D2L: when the features' dimension begins to rise, memorising has begun, and labels are mixed with predictions
+"""D2L: once the dimension of the features starts to rise, which signals memorization, labels are mixed with predictions
 (Ma et al. 2018)."""
 
 import math
@@ -19,25 +19,26 @@ from undermargin.training.objective import Objective, Step
 
 @dataclass(frozen=True)
 class D2l:
-    """How the dimension is measured and when a rise counts."""
+    """How the dimension is measured, and which rise counts as the turning point."""
 
-    earliest: float = 40 / 120  # share of the training before which no turn is looked for: the authors' for CIFAR-10
-    window: int = 5  # epochs that the present one is compared with
-    num_deviations: float = 2.0  # that it must be above their mean
+    earliest: float = 40 / 120  # share of the training before the search for the turning point: the authors' (CIFAR-10)
+    window: int = 5  # number of preceding epochs to compare with
+    num_deviations: float = 2.0  # how many standard deviations above their mean the dimension must be
     num_neighbors: int = 20
-    together: int = 128  # samples among whom neighbors are looked for
-    num_groups: int = 10  # of so many samples each
-    symmetric: tuple[float, float] | None = None  # weights of cross-entropy and its reverse before the turn, if not
-    # plain: the authors' code since October 2019 has (0.1, 1) for CIFAR-10 and (6, 0.1) for CIFAR-100
+    together: int = 128  # group size: neighbors are searched within a group
+    num_groups: int = 10
+    # weights of cross-entropy and reverse cross-entropy before the turning point; None: cross-entropy only.
+    # The authors' code since October 2019 uses (0.1, 1) for CIFAR-10 and (6, 0.1) for CIFAR-100
+    symmetric: tuple[float, float] | None = None
 
     def fit(self, lesson: Lesson) -> Fitted:
-        """Train once."""
+        """Train one network."""
         interpolation = Interpolation(self, lesson.budget.epochs)
         training, tracker = lesson.train(objective=interpolation)
         scores = watched(lesson, tracker) | {"d2l": agreement(lesson, training)}
         turn = interpolation.turn
         if turn is None:
-            return Fitted(training, scores, notes=("no turning point was found: the labels were used as they are",))
+            return Fitted(training, scores, notes=("no turning point was found; the labels were used unchanged",))
         logits, labels = torch.from_numpy(training.predict(lesson.rows)), torch.from_numpy(lesson.labels[lesson.rows])
         soft_labels = interpolated(logits, labels, interpolation.trust).double().numpy()
         note = f"the turning point was found before epoch {turn + 1} of {lesson.budget.epochs}"
@@ -45,25 +46,25 @@ class D2l:
 
 
 class Interpolation(Objective):
-    """Cross-entropy, from the turning point on with labels mixed with predicted classes."""
+    """Cross-entropy; from the turning point on, labels are mixed with predicted classes."""
 
     def __init__(self, settings: D2l, epochs: int) -> None:
         self.settings = settings
         self.epochs = epochs
-        self.dimensions: list[float] = []  # at the beginning of every epoch
+        self.dimensions: list[float] = []  # at the start of each epoch
         self.turn: int | None = None  # the first epoch with mixed labels
-        self.trust = 1.0  # how much the labels count
+        self.trust = 1.0  # weight of the labels
 
     def begin_epoch(self, training: Training, epoch: int, generator: torch.Generator) -> None:
-        """Measure the dimension, and look whether it has turned."""
+        """Measure the dimension and check for the turning point."""
         measured = self._measured(training, generator)
-        if not measured > 0:  # no number, or without meaning
+        if not measured > 0:  # nan or not a valid dimension
             measured = self.dimensions[-1] if self.dimensions else math.nan
         self.dimensions = [*self.dimensions[:epoch], measured]
         self._decide()
 
     def _measured(self, training: Training, generator: torch.Generator) -> float:
-        # drawn from a copy, so that the training's own draws are those of a standard one
+        # draw from a copy of the generator, so that the training itself draws the same numbers as a standard one
         drawn = torch.Generator().set_state(generator.get_state())
         size, rows = self.settings.together, training.rows
         chosen = rows[torch.randperm(len(rows), generator=drawn)[: size * self.settings.num_groups]]
@@ -80,7 +81,7 @@ class Interpolation(Objective):
             self.trust = math.exp(-passed * self.dimensions[-1] / np.nanmin(self.dimensions))
 
     def loss(self, step: Step) -> Tensor:
-        """The batch's mean."""
+        """Mean loss of the batch."""
         if self.turn is not None:
             return F.cross_entropy(step.outputs, interpolated(step.outputs.detach(), step.labels, self.trust))
         if self.settings.symmetric is not None:
@@ -88,18 +89,20 @@ class Interpolation(Objective):
         return F.cross_entropy(step.outputs, step.labels)
 
     def tensors(self) -> dict[str, Tensor]:
-        """The dimensions, from which the rest follows."""
+        """The dimensions, for a checkpoint; everything else is derived from them."""
         return {"dimensions": torch.tensor(self.dimensions, dtype=torch.float64)}
 
     def load(self, tensors: Mapping[str, Tensor]) -> None:
-        """The dimensions, from which the rest follows."""
+        """Restore the dimensions and what is derived from them."""
         self.dimensions = tensors["dimensions"].tolist()
         self._decide()
 
 
 def local_dimensions(features: Tensor, num_neighbors: int) -> Tensor:
-    """The local intrinsic dimension around every sample, from the distances to its nearest others: (samples, numbers)
-    to (samples,); infinite or no number where these are all the same."""
+    """Local intrinsic dimension at every sample, from the distances to its nearest neighbors.
+
+    (samples, features) -> (samples,); infinite or nan where all these distances are equal.
+    """
     num_neighbors = min(num_neighbors, len(features) - 1)
     distances = torch.cdist(features, features, compute_mode="donot_use_mm_for_euclid_dist")
     nearest = distances.fill_diagonal_(torch.inf).topk(num_neighbors, largest=False).values  # sorted
@@ -107,7 +110,7 @@ def local_dimensions(features: Tensor, num_neighbors: int) -> Tensor:
 
 
 def turning_point(dimensions: Sequence[float], earliest: int, window: int, num_deviations: float) -> int | None:
-    """The first epoch from `earliest + window` on whose dimension is clearly above those just before it.
+    """The first epoch, from `earliest + window` on, whose dimension is clearly above those of the epochs before it.
 
     >>> turning_point([9, 5, 4, 3, 2, 2, 9, 9], earliest=1, window=3, num_deviations=2)
     6
@@ -120,12 +123,12 @@ def turning_point(dimensions: Sequence[float], earliest: int, window: int, num_d
 
 
 def interpolated(logits: Tensor, labels: Tensor, trust: float) -> Tensor:
-    """Labels by their trust, the predicted classes by the rest: (batch, classes), (batch,) to (batch, classes)."""
+    """trust x label + (1 - trust) x predicted class, one-hot: (batch, classes), (batch,) -> (batch, classes)."""
     given, predicted = (F.one_hot(classes, logits.shape[1]).float() for classes in (labels, logits.argmax(1)))
     return trust * given + (1 - trust) * predicted
 
 
 def symmetric_loss(logits: Tensor, labels: Tensor, forward: float, reverse: float) -> Tensor:
-    """Cross-entropy and its reverse, in which the labels' zeros count as 1e-4: (batch, classes), (batch,)."""
+    """Weighted sum of cross-entropy and reverse cross-entropy, with log 0 replaced by log 1e-4, over the batch."""
     probabilities = logits.softmax(1).gather(1, labels[:, None])[:, 0]
     return forward * F.cross_entropy(logits, labels) - reverse * math.log(1e-4) * (1 - probabilities).mean()

@@ -1,4 +1,4 @@
-"""Data parameters: a learned temperature for every sample or class; doubtful ones grow hot and count less
+"""Data parameters: a learned temperature per sample or class, which rises for doubtful labels and lowers their weight
 (Saxena et al. 2019)."""
 
 import math
@@ -19,18 +19,19 @@ AUTHORS_BATCH_SIZE = 128
 
 @dataclass(frozen=True)
 class Temperatures:
-    """How one kind of temperature is learned: where it starts, how fast it moves, how it is drawn back to 1."""
+    """How one kind of temperature is learned: initial value, learning rate, and decay towards 1."""
 
     start: float = 1.0
     learning_rate: float = 0.2  # at the authors' batch size
-    weight_decay: float = 0.0  # of its logarithm, at every step in which it is met
+    weight_decay: float = 0.0  # of the log temperature, applied in the steps whose batch contains it
 
 
 @dataclass(frozen=True)
 class DataParameters:
-    """Which temperatures are learned. The defaults are the authors' for noisy labels: one for every sample.
+    """Which temperatures are learned. The defaults are the authors' settings for noisy labels: one per sample.
 
-    Where a sample has both, its temperature is their sum. `CLASSES` and `JOINT` hold the authors' settings for those.
+    With both kinds, the temperature of a sample is the sum of its own and that of its class. `CLASSES` and `JOINT` are
+    the authors' settings for class temperatures and for both.
     """
 
     samples: Temperatures | None = Temperatures()
@@ -39,7 +40,7 @@ class DataParameters:
     bound: float = 20.0  # temperatures stay between 1 / bound and bound
 
     def fit(self, lesson: Lesson) -> Fitted:
-        """Train once; the classifier's own logits are used without any temperature."""
+        """Train one network; predictions use its logits without temperatures."""
         heat = Heat(len(lesson.labels), lesson.num_outputs or lesson.num_classes, self)
         training, tracker = lesson.train(objective=heat)
         scores = watched(lesson, tracker)
@@ -49,24 +50,24 @@ class DataParameters:
 
 
 CLASSES = DataParameters(samples=None, classes=Temperatures(learning_rate=0.1, weight_decay=1e-4))
-# the authors' start at 0.001 is below their own bound, which lifts it to 1/20 at the first step
+# the authors start at 0.001, which is below their own bound: the first step raises it to 1/20
 JOINT = DataParameters(samples=Temperatures(1 / 20, 0.8, 1e-8), classes=Temperatures(1.0, 0.1, 1e-4))
 
 
 class Heat(Objective):
-    """Cross-entropy of logits divided by temperatures that are learned beside the weights, as logarithms."""
+    """Cross-entropy of logits divided by temperatures, whose logarithms are learned along with the weights."""
 
     def __init__(self, num_samples: int, num_classes: int, settings: DataParameters) -> None:
         kinds = {"samples": (settings.samples, num_samples), "classes": (settings.classes, num_classes)}
         self.kinds = {name: kind for name, (kind, _) in kinds.items() if kind is not None}
         if not self.kinds:
-            raise InputError("no temperature is learned: neither of samples nor of classes; choose at least one")
+            raise InputError("both samples and classes are None; expected temperatures for at least one of them")
         self.settings = settings
         self.logs = {name: torch.full((kinds[name][1],), math.log(kind.start)) for name, kind in self.kinds.items()}
         self.momenta = {name: torch.zeros_like(logs) for name, logs in self.logs.items()}
 
     def loss(self, step: Step) -> Tensor:
-        """The batch's mean; the temperatures move as well, by the gradient at where they were."""
+        """Mean loss of the batch; also takes one gradient step on the temperatures."""
         self._to(step.outputs.device)
         met = {"samples": step.indices, "classes": step.labels}
         parts = {name: logs[met[name]].exp() for name, logs in self.logs.items()}
@@ -78,8 +79,10 @@ class Heat(Objective):
         return F.cross_entropy(step.outputs / temperatures[:, None], step.labels)
 
     def _move(self, name: str, met: Tensor, gradients: Tensor) -> None:
-        """A step with momentum of those that were met; the others' momentum waits for them. A class that was met
-        several times is written several times with the same number."""
+        """One SGD step with momentum on the temperatures in the batch; the others keep their value and momentum.
+
+        A class that occurs several times in the batch is assigned the same value several times.
+        """
         logs, momenta = self.logs[name], self.momenta[name]
         momenta[met] = momenta[met] * self.settings.momentum
         momenta.index_add_(0, met, gradients)
@@ -91,21 +94,21 @@ class Heat(Objective):
         self.momenta = {name: values.to(device) for name, values in self.momenta.items()}
 
     def tensors(self) -> dict[str, Tensor]:
-        """The temperatures' logarithms and momenta."""
+        """The log temperatures and their momenta, for a checkpoint."""
         logs = {f"log.{name}": values for name, values in self.logs.items()}
         return logs | {f"momentum.{name}": values for name, values in self.momenta.items()}
 
     def load(self, tensors: Mapping[str, Tensor]) -> None:
-        """The temperatures' logarithms and momenta."""
+        """Restore the log temperatures and their momenta."""
         self.logs = {name: tensors[f"log.{name}"] for name in self.kinds}
         self.momenta = {name: tensors[f"momentum.{name}"] for name in self.kinds}
 
 
 def temperature_slopes(logits: Tensor, labels: Tensor, temperatures: Tensor) -> Tensor:
-    """How fast each sample's loss grows with its temperature: (batch, classes), (batch,), (batch,) to (batch,).
+    """Derivative of each sample's loss by its temperature: (batch, classes), (batch,), (batch,) -> (batch,).
 
-    It falls where the label's logit is below the expected one: heat relieves a label that does not fit. Written out,
-    as gradients taken with the weights' would be scaled in half precision.
+    It is negative where the label's logit is below the expected logit, so a higher temperature lowers the loss of a
+    label that does not fit. Computed by hand, because autograd's gradients would be scaled in half precision.
     """
     expected = ((logits / temperatures[:, None]).softmax(1) * logits).sum(1)
     assigned = logits.gather(1, labels[:, None])[:, 0]

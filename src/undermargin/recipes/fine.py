@@ -1,4 +1,4 @@
-"""FINE: the features of a mislabeled sample are out of line with its class (Kim et al. 2021)."""
+"""FINE: the features of mislabeled samples are not aligned with their class (Kim et al. 2021)."""
 
 import warnings
 from dataclasses import dataclass
@@ -14,21 +14,21 @@ from undermargin.verdicts.identify import identify
 Values = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.int64]
 
-STEPS, TOLERANCE = 100, 1e-6  # of EM, as the authors do
+STEPS, TOLERANCE = 100, 1e-6  # of EM; the authors' settings
 
 
 @dataclass(frozen=True)
 class Fine:
-    """How long the network is trained before its features are looked at, and how sure a clean sample must be."""
+    """Length of the warm-up training, and the probability above which a sample is kept."""
 
-    warm_up: float = 1 / 3  # of the epochs: 40 of the authors' 120
-    least_probability: float = 0.5  # of the clean component, more than which is kept
+    warm_up: float = 1 / 3  # share of the epochs: 40 of the authors' 120
+    least_probability: float = 0.5  # samples with a higher probability of the clean component are kept
 
     def fit(self, lesson: Lesson) -> Fitted:
-        """A short training, verdicts from its features, and one training without the flagged.
+        """Train briefly, judge samples by their features, then train without the flagged samples.
 
-        The authors select again every 10 epochs while training goes on; here once, so that FINE is compared with other
-        ways to find mislabeled samples on equal terms.
+        The authors select again every 10 epochs while training continues. Here samples are selected once, so that FINE
+        can be compared with other identifiers on equal terms.
         """
         epochs = max(1, round(self.warm_up * lesson.budget.epochs))
         training, _ = lesson.shortened(epochs).train("warm_up")
@@ -41,23 +41,23 @@ class Fine:
 
 
 def alignments(features: Values, labels: Labels) -> Values:
-    """How much each sample's features (samples, numbers) point along the main direction of its class, or against it.
+    """Absolute cosine between each sample's features and the main direction of its class: (samples,) from 0 to 1.
 
-    That direction is the first right-singular vector of the class's features: (samples,) from 0 to 1.
+    The main direction is the first right-singular vector of the features (samples, features) of the class.
     """
     lengths = np.linalg.norm(features, axis=1)
     lines = np.zeros(len(features))
     for label in np.unique(labels):
         own = features[labels == label]
-        main = np.linalg.eigh(own.T @ own).eigenvectors[:, -1]  # the same vector, from a smaller matrix
+        main = np.linalg.eigh(own.T @ own).eigenvectors[:, -1]  # the same vector, computed from a smaller matrix
         lines[labels == label] = np.abs(own @ main)
     return lines / np.where(lengths > 0, lengths, 1)
 
 
 def clean_probabilities(lines: Values, labels: Labels) -> Values:
-    """That of belonging to the better aligned of two Gaussians, fitted within every class: (samples,).
+    """Probability of the better aligned of two Gaussians, fitted separately for every class: (samples,).
 
-    Where all of a class are aligned alike there are no two groups, and all are clean.
+    If all samples of a class are equally aligned, they all get probability 1.
     """
     probabilities = np.ones(len(lines))
     for label in np.unique(labels):
@@ -74,6 +74,6 @@ def _higher_of_two(values: Values) -> Values:
     scaled = ((values - values.min()) / (values.max() - values.min()))[:, None]
     mixture = GaussianMixture(2, max_iter=STEPS, tol=TOLERANCE, random_state=0)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # near enough
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the result of 100 steps is close enough
         mixture.fit(scaled)
     return np.asarray(mixture.predict_proba(scaled)[:, mixture.means_[:, 0].argmax()])

@@ -1,4 +1,4 @@
-"""What a recipe made of a noisy training set."""
+"""The result of a recipe."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,31 +18,33 @@ Rows = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """A classifier, and where the recipe has them, what it thinks of the samples it was trained on.
+    """The result of a recipe: a classifier and, where the recipe has them, scores, verdicts, weights or soft labels.
 
-    `scores` hold what the tracker saw, by name, and the recipe's own under its own name; low = suspicious.
+    `scores` maps names to the tracker's scores, and the recipe's name to its own score; low = suspicious.
     """
 
     training: Training
     scores: Mapping[str, Values] = field(default_factory=dict)  # each (samples,); nan = never observed
     verdicts: Verdicts | None = None
-    weights: Values | None = None  # (samples,) how much each counted in the end, from 0 to 1
-    soft_labels: Values | None = None  # (samples, classes) what the recipe took for the labels in the end
-    notes: tuple[str, ...] = ()  # what somebody should know who reads the result
-    test_rows: Rows = field(default_factory=lambda: np.zeros(0, np.int64))  # behind the training samples
+    weights: Values | None = None  # (samples,) final weight of each sample, from 0 to 1
+    soft_labels: Values | None = None  # (samples, classes) final training targets
+    notes: tuple[str, ...] = ()  # remarks that help to read the result
+    test_rows: Rows = field(
+        default_factory=lambda: np.zeros(0, np.int64)
+    )  # rows of the test set, after the training set
 
     @property
     def network(self) -> nn.Module:
-        """The classifier itself; of several networks, one module that holds them all."""
+        """The trained network; recipes with several networks return one module that contains them all."""
         return self.training.network
 
     def predict(self, rows: Rows) -> Values:
-        """Logits of these samples, the test set's behind the training set's: (rows, classes)."""
+        """Logits of these rows: (rows, classes). The rows of the test set follow those of the training set."""
         return self.training.predict(rows)
 
     def test_error(self) -> float:
-        """Share of the test samples that are classified wrongly."""
+        """Share of test samples that are misclassified."""
         if not len(self.test_rows):
-            raise InputError("there is no test set; pass test= to fit")
+            raise InputError("there is no test set to evaluate on; pass test= to recipes.fit")
         labels = self.training.labels.cpu().numpy()[self.test_rows]
         return metrics.error(self.predict(self.test_rows).argmax(1), labels)

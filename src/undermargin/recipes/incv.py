@@ -1,5 +1,5 @@
-"""INCV: samples whose labels a network predicts that never saw them are selected, round after round; then two networks
-teach each other, on the selected samples first (Chen et al. 2019)."""
+"""INCV: iterated cross-validation selects samples whose held-out predictions match their labels; two networks are then
+trained by co-teaching, first on the selected samples only (Chen et al. 2019)."""
 
 from dataclasses import dataclass, replace
 
@@ -18,22 +18,22 @@ from undermargin.verdicts.identify import identify
 
 Values = npt.NDArray[np.float64]
 
-MIN_CANDIDATES = 4  # fewer cannot be halved and trained on
-HIGH_NOISE, MEDIUM_NOISE = 0.6, 0.3  # estimates above which the authors trust an early network less
+MIN_CANDIDATES = 4  # the smallest number that can be split into halves and trained on
+HIGH_NOISE, MEDIUM_NOISE = 0.6, 0.3  # estimated rates above which the authors use the best epoch in fewer rounds
 
 
 @dataclass
 class Selection:
-    """What cross-validation has made of the samples so far."""
+    """The state of the cross-validation."""
 
     is_selected: Mask  # (samples,)
-    is_candidate: Mask  # (samples,) neither selected nor given up
-    num_refused: Values  # (samples,) rounds in which it was not selected, all for one that never was
-    losses: Values  # (samples,) when it was held out last
+    is_candidate: Mask  # (samples,) neither selected nor discarded
+    num_refused: Values  # (samples,) rounds before the sample was selected; all rounds if it never was
+    losses: Values  # (samples,) when the sample was last held out
     noise_rate: float = 0.0  # estimated in the first training
 
     def judge(self, held_out: Rows, labels: Rows, logits: Values, *, number: int) -> Mask:
-        """Select those whose labels are predicted, in the round of this number: (held out,) bool."""
+        """Select the held-out samples whose labels are predicted in this round; returns which: (held out,) bool."""
         is_agreed = np.asarray(logits.argmax(1) == labels)
         self.losses[held_out] = -log_softmax(logits, axis=1)[np.arange(len(labels)), labels]
         self.is_selected[held_out[is_agreed]] = True
@@ -44,17 +44,17 @@ class Selection:
 
 @dataclass(frozen=True)
 class Incv:
-    """The authors' choices; whether the noise is uniform or asymmetric must be known."""
+    """The authors' settings. The kind of noise, uniform or asymmetric, must be known."""
 
-    num_rounds: int = 4  # each of two trainings
-    selection_share: float = 0.25  # of the epochs, in each of these trainings: 50 of the authors' 200
-    max_discarded: float = 2.0  # samples given up for every selected one, at most
-    gradual_epochs: int = 10  # of the last training, until the full share is left out
-    candidates_after: float = 0.2  # share of the last training on selected samples alone: 40 of 200 epochs
-    candidates_after_hard: float = 0.4  # the same for asymmetric noise, or much of it: 80 of 200 epochs
+    num_rounds: int = 4  # of two trainings each
+    selection_share: float = 0.25  # epochs of each of these trainings, as a share: 50 of the authors' 200
+    max_discarded: float = 2.0  # at most this many samples are discarded per selected sample
+    gradual_epochs: int = 10  # epochs of the final training until the full share is dropped
+    candidates_after: float = 0.2  # share of the final training on selected samples only: 40 of 200 epochs
+    candidates_after_hard: float = 0.4  # the same for asymmetric or strong noise: 80 of 200 epochs
 
     def fit(self, lesson: Lesson) -> Fitted:
-        """Select in cross-validation, then train two networks; the first one is the classifier."""
+        """Select samples by cross-validation, then train two networks; the first one is the classifier."""
         is_uniform = lesson.known.need("pattern") == "uniform"
         selection = self.select(lesson, is_uniform=is_uniform)
         selected = np.flatnonzero(selection.is_selected)
@@ -79,7 +79,7 @@ class Incv:
         )
 
     def select(self, lesson: Lesson, *, is_uniform: bool) -> Selection:
-        """Rounds of twofold cross-validation: what is selected is trained on in all later ones."""
+        """Rounds of twofold cross-validation; selected samples are part of the training set of all later rounds."""
         draw = np.random.default_rng(lesson.seed)
         size = len(lesson.labels)
         selection = Selection(
@@ -100,7 +100,7 @@ class Incv:
                 is_agreed = selection.judge(held_out, lesson.labels[held_out], logits, number=number)
                 if (number, half) == (0, 0):
                     selection.noise_rate = estimated_noise(float(is_agreed.mean()), lesson.num_classes)
-                if is_uniform:  # asymmetric noise is predicted too: large losses say less about it
+                if is_uniform:  # networks learn to predict asymmetric noise, so its losses need not be large
                     ratio = min(self.max_discarded, selection.noise_rate / (1 - selection.noise_rate))
                     given_up = discarded(held_out, selection.losses[held_out], is_agreed, ratio)
                     selection.is_candidate[given_up] = False
@@ -109,7 +109,7 @@ class Incv:
     def _cross_validated(
         self, lesson: Lesson, stage: str, rows: Rows, held_out: Rows, is_best_kept: bool
     ) -> npt.NDArray[np.float64]:
-        """Logits of held-out samples, after a training on the others: (held out, classes)."""
+        """Logits of held-out samples after training on the others: (held out, classes)."""
         epochs = max(1, round(self.selection_share * lesson.budget.epochs))
         objective = HeldOut(held_out, is_best_kept=is_best_kept)
         training, _ = replace(lesson, rows=rows).shortened(epochs).train(stage, objective)
@@ -118,8 +118,9 @@ class Incv:
 
 
 def estimated_noise(agreement: float, num_classes: int) -> float:
-    """The noise rate at which two labels of uniform noise agree this often: the network's, as noisy as what it was
-    taught, and the held-out one.
+    """The rate of uniform noise at which predictions and held-out labels agree this often.
+
+    Assumes that the predictions are as noisy as the labels that the network was trained on.
 
     >>> estimated_noise(0.6**2 + 0.4**2 / 9, 10)
     0.4
@@ -131,19 +132,19 @@ def estimated_noise(agreement: float, num_classes: int) -> float:
 
 
 def noise_among_selected(noise_rate: float, num_classes: int) -> float:
-    """The share of wrong labels where label and prediction agree: both right, or both wrong in the same way."""
+    """The share of wrong labels among samples whose label and prediction agree: both right, or both equally wrong."""
     wrong, right = noise_rate**2, (1 - noise_rate) ** 2
     return wrong / (wrong + (num_classes - 1) * right)
 
 
 def num_rounds_of_best(noise_rate: float, *, is_uniform: bool) -> int:
-    """For how many rounds the network of the best epoch is asked; later ones ask that of the last epoch."""
+    """The number of rounds that use the predictions of the best epoch; later rounds use those of the last epoch."""
     if not is_uniform or noise_rate > HIGH_NOISE:
         return 1
     return 2 if noise_rate > MEDIUM_NOISE else 4
 
 
 def discarded(rows: Rows, losses: Values, is_agreed: Mask, ratio: float) -> Rows:
-    """The samples of the largest losses, so many for every selected one; nobody who was selected."""
+    """The unselected rows among the `ratio` x (number selected) rows with the largest losses."""
     order = np.argsort(-losses, kind="stable")[: int(ratio * is_agreed.sum())]
     return rows[order[~is_agreed[order]]]

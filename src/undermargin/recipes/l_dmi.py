@@ -1,5 +1,5 @@
-"""L_DMI: predictions and labels share as much information as they can, whatever the noise between classes
-(Xu et al. 2019)."""
+"""L_DMI: maximize the mutual information of predictions and labels, measured so that class-dependent noise only adds a
+constant (Xu et al. 2019)."""
 
 import math
 from collections.abc import Mapping
@@ -20,21 +20,21 @@ from undermargin.training.objective import Objective, Step
 
 @dataclass(frozen=True)
 class LDmi:
-    """Cross-entropy first, then the determinant, each up to where it predicts held-out labels best.
+    """Train with cross-entropy, then with the determinant loss; each stage keeps its best weights on held-out labels.
 
-    Without held-out samples each stage ends with its last epoch. Then the second has nothing to mend: a network that
-    has memorised its labels shares all information with them.
+    Without held-out samples each stage ends with its last epoch. The second stage then cannot improve on the first:
+    the predictions of a network that has memorized its labels already share all information with them.
     """
 
-    learning_rate: float = 1e-6  # of the second stage, constant: the gradient grows where predictions hardly differ
-    second_share: float = 100 / 120  # the second stage's epochs as a share of the first's: the authors' 100 and 120
+    learning_rate: float = 1e-6  # of the second stage, constant: the gradient is large where predictions hardly differ
+    second_share: float = 100 / 120  # epochs of the second stage relative to the first: the authors' 100 and 120
     held_out: float = 0.2  # share of the samples, with their noisy labels: one of the authors' five parts of CIFAR-10
-    floor: float = 1e-3  # added to the determinant of a batch's counts
+    floor: float = 1e-3  # added to the determinant of the batch's joint counts
 
     def fit(self, lesson: Lesson) -> Fitted:
-        """Train twice."""
+        """Train in two stages."""
         held_out, rows = self._split(lesson)
-        taught = replace(lesson, rows=rows)  # the batch size is kept: smaller ones lack classes
+        taught = replace(lesson, rows=rows)  # same batch size: smaller batches would lack classes
         first = Best(held_out)
         training, _ = taught.train("cross_entropy", first)
         budget = replace(
@@ -57,7 +57,7 @@ class LDmi:
 
 
 class Best(Objective):
-    """Cross-entropy; remembers the weights that predicted held-out labels best, looked at between epochs."""
+    """Cross-entropy; between epochs, keeps the weights that predict the held-out labels best."""
 
     def __init__(self, held_out: Rows) -> None:
         self.held_out = held_out
@@ -65,11 +65,11 @@ class Best(Objective):
         self.weights: dict[str, Tensor] = {}
 
     def begin_epoch(self, training: Training, epoch: int, generator: torch.Generator) -> None:  # noqa: ARG002
-        """Look at what the epoch before has made of the network."""
+        """Evaluate the network after the previous epoch."""
         self._look(training)
 
     def best(self, training: Training) -> dict[str, Tensor]:
-        """The weights to go on with, the last ones included; without held-out samples always these."""
+        """The best weights, including those after the last epoch; without held-out samples, the last weights."""
         self._look(training)
         return self.weights or training.network.state_dict()
 
@@ -83,28 +83,28 @@ class Best(Objective):
             self.weights = {name: value.clone() for name, value in training.network.state_dict().items()}
 
     def tensors(self) -> dict[str, Tensor]:
-        """The best so far."""
+        """The best weights so far, for a checkpoint."""
         weights = {f"best.{name}": value for name, value in self.weights.items()}
         return weights | {"share_right": torch.tensor(self.share_right, dtype=torch.float64)}
 
     def load(self, tensors: Mapping[str, Tensor]) -> None:
-        """The best so far."""
+        """Restore the best weights."""
         self.share_right = float(tensors["share_right"])
         best = {name: value for name, value in tensors.items() if name.startswith("best.")}
         self.weights = {name.removeprefix("best."): value for name, value in best.items()}
 
 
 class Determinant(Best):
-    """Minus the logarithm of the determinant, of the classes (classes,) that occur in the training labels."""
+    """The negative log determinant, over the classes (classes,) that occur in the training labels."""
 
     def __init__(self, held_out: Rows, classes: Rows, floor: float) -> None:
         super().__init__(held_out)
         self.classes = torch.from_numpy(classes)
         self.floor = floor
-        self.batches_seen = torch.zeros(2)  # those that lacked a class, all
+        self.batches_seen = torch.zeros(2)  # number of batches that lacked a class, number of all batches
 
     def loss(self, step: Step) -> Tensor:
-        """0 for a batch that lacks a class: its determinant is 0 whatever is predicted, and teaches nothing."""
+        """Determinant loss; 0 for a batch that lacks a class, whose determinant is 0 for any prediction."""
         self.classes = self.classes.to(step.outputs.device)
         value, is_usable = determinant_loss(step.outputs, step.labels, self.classes, self.floor)
         counts = torch.stack([~is_usable, torch.ones_like(is_usable)]).float()
@@ -112,26 +112,26 @@ class Determinant(Best):
         return value
 
     def notes(self) -> tuple[str, ...]:
-        """How many batches lacked a class, if any did."""
+        """The number of batches that lacked a class, if any did."""
         lacking, total = (int(count) for count in self.batches_seen)
-        message = f"{lacking} of {total} batches lacked one of {len(self.classes)} classes and taught nothing"
-        return (f"{message}; larger batches lack fewer",) if lacking else ()
+        message = f"{lacking} of {total} batches lacked one of {len(self.classes)} classes and were not used"
+        return (f"{message}; increase the batch size",) if lacking else ()
 
     def tensors(self) -> dict[str, Tensor]:
-        """The best so far, and the count."""
+        """The best weights so far and the counts, for a checkpoint."""
         return super().tensors() | {"batches_seen": self.batches_seen}
 
     def load(self, tensors: Mapping[str, Tensor]) -> None:
-        """The best so far, and the count."""
+        """Restore the best weights and the counts."""
         super().load(tensors)
         self.batches_seen = tensors["batches_seen"]
 
 
 def determinant_loss(logits: Tensor, labels: Tensor, classes: Tensor, floor: float = 0.0) -> tuple[Tensor, Tensor]:
-    """-log(|det U| + floor) with U = labels' x predictions, less a constant; and whether there is a determinant.
+    """-log(|det U| + floor), up to a constant, with U = labels.T @ predictions; and whether U is regular.
 
-    U is divided by the batch size, as 100 classes would overflow else; the constant is classes x log(batch size).
-    Where U is singular the loss is 0 and has no gradient.
+    U is divided by the batch size, because the determinant of 100 classes would overflow; the constant is
+    classes x log(batch size). If U is singular, the loss is 0 and has no gradient.
     """
     is_label = F.one_hot(labels, logits.shape[1])[:, classes].to(logits.dtype)
     joint = is_label.T @ logits.softmax(1)[:, classes] / len(labels)

@@ -1,4 +1,4 @@
-"""The mentor of MentorNet: a small network that weighs samples by their losses, and what it is taught."""
+"""The mentor of MentorNet: a small network that weights samples by their losses, and its training data."""
 
 from dataclasses import dataclass
 
@@ -6,25 +6,25 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 - torch's own name for it
 
-NUM_PERCENTS = 100  # of the training that has passed: the mentor's idea of time
-BATCH_SIZE = 256  # the authors take 32, and more steps, which take longer and fit no better
+NUM_PERCENTS = 100  # the mentor measures time in percent of the training
+BATCH_SIZE = 256  # the authors use 32 and more steps, which takes longer and fits no better
 LEARNING_RATE = 0.1
-DECAY, NUM_DECAYS = 0.9, 30  # of the learning rate: the authors' every 1,000 of 30,000 steps
+DECAY, NUM_DECAYS = 0.9, 30  # of the learning rate: the authors decay every 1,000 of 30,000 steps
 GRADIENT_NORM = 5.0
 
 
 class Mentor(nn.Module):
-    """Losses, how far they are above a moving percentile, and the percent of the training that has passed, to weights.
+    """Maps losses, their difference to a moving percentile, and the percentage of training completed, to weights.
 
-    The first layer is a bidirectional LSTM with one unit a direction that makes one step from zero and gives its cells,
-    so only its input gates and candidates matter.
+    The first layer is a bidirectional LSTM with one unit per direction. It takes one step from a zero state and outputs
+    its cell states, so only the input gates and candidates are needed.
     """
 
     def __init__(self) -> None:
         super().__init__()
-        self.gates = nn.Linear(2, 2)  # one output a direction
+        self.gates = nn.Linear(2, 2)  # one output per direction
         self.candidates = nn.Linear(2, 2)
-        self.labels = nn.Embedding(2, 2)  # the authors show label 0 only: a constant that is learned
+        self.labels = nn.Embedding(2, 2)  # the authors only ever pass label 0, so this is a learned constant
         self.percents = nn.Embedding(NUM_PERCENTS, 5)
         self.hidden = nn.Linear(9, 20)
         self.output = nn.Linear(20, 1)
@@ -33,7 +33,7 @@ class Mentor(nn.Module):
         self.percents.requires_grad_(False)
 
     def forward(self, losses: Tensor, differences: Tensor, percents: Tensor) -> Tensor:
-        """Logits of the weights: three of (batch,) to (batch,)."""
+        """Logits of the weights: (batch,), (batch,), (batch,) -> (batch,)."""
         shown = torch.stack([losses, differences], 1)
         cells = self.gates(shown).sigmoid() * self.candidates(shown).tanh()
         features = torch.cat([self.labels(torch.zeros_like(percents)), self.percents(percents), cells], 1)
@@ -42,7 +42,7 @@ class Mentor(nn.Module):
 
     @torch.no_grad()
     def weigh(self, losses: Tensor, average: Tensor, percent: int) -> Tensor:
-        """Weights from 0 to 1 of losses whose moving percentile is `average`: (batch,) to (batch,)."""
+        """Weights from 0 to 1, for losses whose moving percentile is `average`: (batch,) -> (batch,)."""
         percents = torch.full(losses.shape, percent, dtype=torch.long, device=losses.device)
         weights: Tensor = self(losses, losses - average, percents).sigmoid()
         return weights
@@ -50,7 +50,7 @@ class Mentor(nn.Module):
 
 @dataclass(frozen=True)
 class Points:
-    """What a mentor is taught: what it may be asked about, and the weights it should give; each (points,)."""
+    """Training data for a mentor: its inputs and the weights it should return; each (points,)."""
 
     losses: Tensor
     differences: Tensor
@@ -61,12 +61,12 @@ class Points:
         return len(self.weights)
 
     def at(self, places: Tensor) -> "Points":
-        """Some of them."""
+        """The points at these positions."""
         return Points(self.losses[places], self.differences[places], self.percents[places], self.weights[places])
 
 
 def curriculum(differences: Tensor, percents: Tensor) -> Tensor:
-    """The predefined weights: everybody at first, then those below the percentile, in the end less for those above."""
+    """The predefined weights: 1 for all at first, then 1 below the percentile only, finally decreasing above it."""
     is_below = (differences <= 0).float()
     linear = (1 - differences).clamp(0, 1)
     later = torch.where(percents < 90, is_below, linear)
@@ -74,7 +74,7 @@ def curriculum(differences: Tensor, percents: Tensor) -> Tensor:
 
 
 def predefined(num_points: int, seed: int) -> Points:
-    """Points of the authors' grid, drawn without repetition, with the predefined weights."""
+    """Points drawn from the authors' grid without replacement, with the predefined weights."""
     losses = torch.cat([torch.arange(100) / 10, torch.arange(10, 30).float()])
     differences = torch.arange(-50, 50) / 10
     size = len(losses) * len(differences) * NUM_PERCENTS
@@ -86,7 +86,7 @@ def predefined(num_points: int, seed: int) -> Points:
 
 
 def teach(points: Points, num_steps: int, seed: int) -> Mentor:
-    """A mentor trained on these points: by cross-entropy if all weights are 0 or 1, else by the squared error."""
+    """A mentor trained on these points, with cross-entropy if all weights are 0 or 1, else with squared error."""
     generator = torch.Generator().manual_seed(seed)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)

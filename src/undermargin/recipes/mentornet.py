@@ -1,4 +1,4 @@
-"""MentorNet: a small network, taught beforehand, weighs every sample by its loss (Jiang et al. 2018)."""
+"""MentorNet: a small network, trained beforehand, weights every sample by its loss (Jiang et al. 2018)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,26 +18,26 @@ from undermargin.training.engine import Rows
 from undermargin.training.objective import Objective, Step
 
 MENTOR = "mentor.safetensors"
-NOISE_RATES = (0.2, 0.4, 0.8)  # of the authors' experiments; between them we interpolate
+NOISE_RATES = (0.2, 0.4, 0.8)  # of the authors' experiments; rates in between are interpolated
 NAMES = {"predefined": "mentornet", "data_driven": "mentornet_dd"}
 PERCENTILES = {"predefined": (0.75, 0.75, 0.5), "data_driven": (0.8, 0.6, 0.5)}
 
 
 @dataclass(frozen=True)
 class MentorNet:
-    """Who teaches the mentor, and how it is listened to. Times are percents of the training."""
+    """How the mentor is trained and how its weights are used. Times are percentages of the training."""
 
     curriculum: Literal["predefined", "data_driven"] = "predefined"
-    percentile: float | None = None  # of a batch's losses, that they are compared with; None: by the noise rate
-    average_decay: float = 0.5  # of that percentile's moving average
-    burn_in: int = 0  # until then everybody weighs 1
-    is_time_frozen: bool = False  # the mentor's time ends with the burn-in
-    dropout: tuple[tuple[float, int], ...] = ((0.5, 17), (0.05, 83))  # the share left out, for how many percents each
-    num_points: int = 80_000  # of the grid: the authors' 100,000 less their held-out fifth
-    num_steps: int = 2_000  # of the mentor's training, with large batches; the authors make 30,000 with small ones
+    percentile: float | None = None  # quantile of the batch's losses to compare with; None: from the noise rate
+    average_decay: float = 0.5  # of the moving average of that quantile
+    burn_in: int = 0  # until then all weights are 1
+    is_time_frozen: bool = False  # after the burn-in, the mentor is always asked as if the time were `burn_in`
+    dropout: tuple[tuple[float, int], ...] = ((0.5, 17), (0.05, 83))  # (share of weights set to 0, duration) pairs
+    num_points: int = 80_000  # of the grid: the authors' 100,000 minus the fifth that they hold out
+    num_steps: int = 2_000  # to train the mentor with large batches; the authors take 30,000 with small ones
 
     def fit(self, lesson: Lesson) -> Fitted:
-        """Teach a mentor, then train once."""
+        """Train the mentor, then the classifier."""
         percentile = self._percentile(lesson)
         mentored = Mentored(self._mentor(lesson, percentile), percentile, len(lesson.labels), self)
         training, tracker = lesson.train(objective=mentored)
@@ -74,9 +74,9 @@ DATA_DRIVEN = MentorNet(
 
 
 class Mentored(Objective):
-    """The mean of the losses times the mentor's weights, some of them left out at random.
+    """The mean of losses times the mentor's weights, some of which are set to 0 at random.
 
-    Remembers the weights of the second half of the training, before any was left out.
+    Records the weights of the second half of the training, before this dropout.
     """
 
     def __init__(self, mentor: Mentor, percentile: float, num_samples: int, settings: MentorNet) -> None:
@@ -84,11 +84,11 @@ class Mentored(Objective):
         self.percentile = percentile
         self.settings = settings
         self.dropout = dropout_rates(settings.dropout)
-        self.average = torch.zeros(())  # as the authors' starts; forgotten after a few steps
-        self.given = torch.zeros(num_samples, 2)  # sum of weights, times shown
+        self.average = torch.zeros(())  # the authors' initial value; it has no effect after a few steps
+        self.given = torch.zeros(num_samples, 2)  # sum of weights, number of times shown
 
     def loss(self, step: Step) -> Tensor:
-        """Divided by the whole batch, so that a batch of doubtful samples teaches little."""
+        """Weighted losses divided by the batch size, so that a batch of doubtful samples has little effect."""
         losses = F.cross_entropy(step.outputs, step.labels, reduction="none")
         weights = self._weigh(step, losses.detach())
         return (losses * weights * self._kept(step).to(weights.device)).mean()
@@ -101,53 +101,53 @@ class Mentored(Objective):
             return torch.ones_like(losses)
         time = self.settings.burn_in if self.settings.is_time_frozen else time
         weights = self.mentor.to(losses.device).weigh(losses, self.average, time)
-        if step.share >= 0.5:  # early weights follow the curriculum more than the samples
+        if step.share >= 0.5:  # early weights depend on the curriculum more than on the samples
             shown = torch.stack([weights, torch.ones_like(weights)], 1)
             self.given = self.given.to(losses.device).index_add(0, step.indices, shown)
         return weights
 
     def _kept(self, step: Step) -> Tensor:
-        """1 for those whose weights count, 0 for those left out: (batch,). At least one counts.
+        """The dropout mask, 1 for weights that are used and 0 for the others, at least one of them 1: (batch,).
 
-        Looked up at the true time: the authors' lookup is frozen with the mentor's, so that their data-driven
-        schedule never reaches its end.
+        The rate is looked up at the actual time. The authors freeze this lookup along with the mentor's time, so their
+        data-driven schedule never reaches its end.
         """
         size = len(step.labels)
         order = torch.randperm(size, generator=step.generator)
         return (order < max(1, int(size * (1 - self.dropout[percent(step)])))).float()
 
     def weights(self) -> Tensor:
-        """The mean weight of every sample: (samples,) nan where it was not shown."""
+        """The mean weight of every sample: (samples,), nan if it was never shown."""
         return self.given[:, 0] / self.given[:, 1]
 
     def tensors(self) -> dict[str, Tensor]:
-        """The moving average and the weights' sums."""
+        """The moving average and the sums of weights, for a checkpoint."""
         return {"average": self.average, "given": self.given}
 
     def load(self, tensors: Mapping[str, Tensor]) -> None:
-        """The moving average and the weights' sums."""
+        """Restore the moving average and the sums of weights."""
         self.average, self.given = tensors["average"], tensors["given"]
 
 
 def dropout_rates(schedule: tuple[tuple[float, int], ...]) -> list[float]:
-    """The share left out at every percent of the training.
+    """The dropout rate at every percent of the training.
 
     >>> dropout_rates(((0.5, 17), (0.05, 83)))[15:19]
     [0.5, 0.5, 0.05, 0.05]
     """
     rates = [rate for rate, percents in schedule for _ in range(percents)]
     if len(rates) != NUM_PERCENTS:
-        raise InputError(f"the dropout is given for {len(rates)} percents of the training, expected {NUM_PERCENTS}")
+        raise InputError(f"the durations in dropout sum to {len(rates)} percent, expected {NUM_PERCENTS}")
     return rates
 
 
 def percent(step: Step) -> int:
-    """How much of the training has passed, from 0 to 99."""
+    """The percentage of the training that is completed, from 0 to 99."""
     return min(int(NUM_PERCENTS * step.share), NUM_PERCENTS - 1)
 
 
 class Diary(Objective):
-    """Cross-entropy; writes down every sample's loss in every epoch, and when it was."""
+    """Cross-entropy; records the loss of every sample in every epoch, and the time of each."""
 
     def __init__(self, rows: Tensor, epochs: int) -> None:
         self.rows = rows  # sorted
@@ -155,7 +155,7 @@ class Diary(Objective):
         self.percents = torch.zeros(epochs, len(rows), dtype=torch.long)
 
     def loss(self, step: Step) -> Tensor:
-        """The batch's mean."""
+        """Mean loss of the batch."""
         losses = F.cross_entropy(step.outputs, step.labels, reduction="none")
         device = losses.device
         self.rows, self.losses, self.percents = self.rows.to(device), self.losses.to(device), self.percents.to(device)
@@ -165,20 +165,21 @@ class Diary(Objective):
         return losses.mean()
 
     def tensors(self) -> dict[str, Tensor]:
-        """What was written down."""
+        """The recorded losses and times, for a checkpoint."""
         return {"losses": self.losses, "percents": self.percents}
 
     def load(self, tensors: Mapping[str, Tensor]) -> None:
-        """What was written down."""
+        """Restore the recorded losses and times."""
         self.losses, self.percents = tensors["losses"], tensors["percents"]
 
 
 def data_driven(lesson: Lesson, percentile: float, time: int | None) -> Points:
-    """What a training on the trusted samples alone, with their noisy labels, shows about losses of right labels.
+    """Training data for a mentor, recorded while a network trains on the noisy labels of the trusted samples.
 
-    Losses are compared with the percentile of their own epoch, the one that the mentor will be shown; the authors take
-    that of the whole training and another one later, so that their mentor is asked what it was not taught. A short
-    training skips percents: if the mentor will always be asked at one `time`, the nearest percent stands for it.
+    Each loss is compared with the percentile of its own epoch, as it will be when the mentor is used. The authors use
+    the percentile of the whole training here and a different one later, so their mentor is used on inputs that it was
+    not trained on. A short training skips some percents: if the mentor is always asked at one `time`, the recorded
+    percent nearest to it is used.
     """
     trusted = _trusted(lesson)
     diary = Diary(torch.from_numpy(trusted), lesson.budget.epochs)
@@ -195,7 +196,7 @@ def data_driven(lesson: Lesson, percentile: float, time: int | None) -> Points:
 def _trusted(lesson: Lesson) -> Rows:
     trusted: Rows = np.intersect1d(lesson.rows, lesson.known.need("trusted"))
     if not len(trusted):
-        raise InputError(f"none of the {len(lesson.rows)} samples is trusted, expected some; see Known.trusted")
+        raise InputError(f"none of the {len(lesson.rows)} samples is in Known.trusted; expected at least one")
     return trusted
 
 

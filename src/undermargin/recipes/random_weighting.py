@@ -1,4 +1,4 @@
-"""Random weights: a regulariser that knows nothing of noise (Ren et al. 2018, as their baseline)."""
+"""Random sample weights: a regularizer that knows nothing about the noise (a baseline of Ren et al. 2018)."""
 
 from dataclasses import dataclass
 
@@ -13,27 +13,27 @@ from undermargin.training.objective import Objective, Step, weighted
 
 
 class RectifiedNormal(Objective):
-    """Each sample weighs max(normal, 0), drawn anew at every step; about half of a batch weighs nothing."""
+    """Weights max(normal, 0), drawn at every step; about half of a batch gets weight 0."""
 
     def weights(self, step: Step) -> Tensor:
-        """Of the batch: (batch,)."""
+        """Weights of the batch: (batch,)."""
         return _drawn(len(step.labels), step.generator)
 
     def loss(self, step: Step) -> Tensor:
-        """The weighted mean of the cross-entropies."""
+        """Weighted mean of the cross-entropies."""
         losses = F.cross_entropy(step.outputs, step.labels, reduction="none")
         return weighted(losses, self.weights(step).to(losses.device))
 
 
 class RectifiedNormalOfEpoch(RectifiedNormal):
-    """Each sample weighs max(normal, 0), drawn anew at every epoch: for an epoch about half of them are left out."""
+    """Weights max(normal, 0), drawn once per epoch; about half of the samples get weight 0 for the whole epoch."""
 
     def begin_epoch(self, training: Training, epoch: int, generator: torch.Generator) -> None:  # noqa: ARG002
-        """Draw for all samples."""
+        """Draw the weights of all samples."""
         self.drawn = _drawn(len(training.labels), generator)
 
     def weights(self, step: Step) -> Tensor:
-        """Of the batch: (batch,)."""
+        """Weights of the batch: (batch,)."""
         return self.drawn[step.indices.cpu()]
 
 
@@ -43,17 +43,17 @@ def _drawn(number: int, generator: torch.Generator) -> Tensor:
 
 @dataclass(frozen=True)
 class RandomWeighting:
-    """Weights of a step, as in the authors' code; no settings."""
+    """New weights at every step, as in the authors' code. No settings."""
 
     def fit(self, lesson: Lesson) -> Fitted:
-        """Train once."""
+        """Train one network."""
         return trained(lesson, RectifiedNormal())
 
 
 @dataclass(frozen=True)
 class RandomWeightingByEpoch:
-    """Weights of an epoch, as the AUM paper's text says; no settings."""
+    """New weights at every epoch, as in the text of the AUM paper. No settings."""
 
     def fit(self, lesson: Lesson) -> Fitted:
-        """Train once."""
+        """Train one network."""
         return trained(lesson, RectifiedNormalOfEpoch())

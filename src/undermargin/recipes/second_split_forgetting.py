@@ -1,4 +1,4 @@
-"""Second-split forgetting: what was learned by heart is soon forgotten when training goes on with other samples
+"""Second-split forgetting: memorized samples are soon forgotten when training continues on other samples
 (Maini et al. 2022)."""
 
 from collections.abc import Mapping
@@ -24,16 +24,16 @@ NAME = "second_split_forgetting"
 
 @dataclass(frozen=True)
 class SecondSplitForgetting:
-    """How often it is repeated, and where suspicious begins: the authors have a ranking and no cutoff."""
+    """Number of repetitions, and the cutoff; the authors rank samples and define no cutoff."""
 
-    num_seeds: int = 1  # whose scores are averaged; the authors' 5 cost two trainings more each
-    cutoff: str | float | Cutoff = "gaussian"  # needs nothing to be known; "rate:0.4" where the noise rate is
+    num_seeds: int = 1  # scores are averaged over seeds; the authors use 5, each further one costs two trainings
+    cutoff: str | float | Cutoff = "gaussian"  # needs no prior knowledge; use "rate:0.4" if the noise rate is known
 
     def fit(self, lesson: Lesson) -> Fitted:
-        """Learn one half, go on with the other and watch the first; the same with the halves swapped; then train
-        without the flagged."""
-        lot = np.random.default_rng(lesson.seed).permutation(lesson.rows)
-        halves = np.sort(lot[::2]), np.sort(lot[1::2])
+        """Train on one half, continue on the other and record when the first is forgotten; repeat with the halves
+        swapped; then train without the flagged samples."""
+        shuffled = np.random.default_rng(lesson.seed).permutation(lesson.rows)
+        halves = np.sort(shuffled[::2]), np.sort(shuffled[1::2])
         scores = np.zeros(len(lesson.labels))
         for repeat in range(self.num_seeds):
             again = replace(lesson, seed=lesson.seed + repeat, scores=("aum",))
@@ -46,9 +46,9 @@ class SecondSplitForgetting:
 
 
 def remembered(lesson: Lesson, name: str, learned: Rows, other: Rows) -> npt.NDArray[np.float64]:
-    """For how many epochs of training on `other` samples each of the `learned` ones is remembered: (learned,).
+    """For how many epochs of training on `other` each of the `learned` samples is remembered: (learned,).
 
-    0: it was never learned; one more than there are epochs: it is not forgotten at all.
+    0 if it was never learned; the number of epochs plus 1 if it is never forgotten.
     """
     training, _ = lesson.on_part(learned).train(f"first{name}")
     memory = Memory(learned)
@@ -58,30 +58,30 @@ def remembered(lesson: Lesson, name: str, learned: Rows, other: Rows) -> npt.NDA
 
 
 class Memory(Objective):
-    """Cross-entropy; before every epoch, samples that are not trained on are asked for their labels.
+    """Cross-entropy; before every epoch, checks which samples outside the training set are still classified correctly.
 
-    They are asked in evaluation mode: the authors leave batch normalisation in training mode, by which the answers
-    depend on who is asked together.
+    Predictions are made in evaluation mode. The authors leave batch normalization in training mode, where predictions
+    depend on the other samples in the batch.
     """
 
     def __init__(self, rows: Rows) -> None:
         self.rows = rows
-        self.until = torch.zeros(len(rows))  # the number of the last question that was answered correctly, from 1
+        self.until = torch.zeros(len(rows))  # the last check, counted from 1, at which the sample was correct
 
     def begin_epoch(self, training: Training, epoch: int, generator: torch.Generator) -> None:  # noqa: ARG002
-        """One question."""
+        """Check before the epoch."""
         self.ask(training, epoch)
 
     def ask(self, training: Training, epochs: int) -> None:
-        """Who is remembered after so many epochs."""
+        """Record which samples are still classified correctly after this number of epochs."""
         labels = training.labels[torch.from_numpy(self.rows)]
         is_correct = first(training.outputs(self.rows)).argmax(1) == labels
         self.until = torch.where(is_correct, epochs + 1.0, self.until.to(is_correct.device))
 
     def tensors(self) -> dict[str, Tensor]:
-        """The answers so far."""
+        """The results so far, for a checkpoint."""
         return {"until": self.until}
 
     def load(self, tensors: Mapping[str, Tensor]) -> None:
-        """The answers so far."""
+        """Restore the results."""
         self.until = tensors["until"]

@@ -1,4 +1,4 @@
-"""Co-teaching on selected samples, with candidates beside them later on (Chen et al. 2019)."""
+"""Co-teaching on selected samples, with the remaining candidates added later (Chen et al. 2019)."""
 
 import torch
 from torch import Tensor
@@ -9,8 +9,11 @@ from undermargin.training.objective import Objective, Step, weighted
 
 
 class SelectedFirst(Objective):
-    """Of every batch, as many samples are learned from as selected ones in it should be right: those of the smallest
-    loss in the other network, candidates among them or not."""
+    """Trains each network on the samples of a batch that have the smallest losses under the other network.
+
+    The number of samples used is the expected number of correctly labeled ones among the selected samples of the batch;
+    candidates compete with selected samples for these places.
+    """
 
     def __init__(
         self,
@@ -22,14 +25,14 @@ class SelectedFirst(Objective):
         candidates_after: float,
     ) -> None:
         self.is_selected = is_selected  # (samples,)
-        self.candidates = candidates  # their indices
-        self.noise_rate = noise_rate  # among the selected
+        self.candidates = candidates  # indices
+        self.noise_rate = noise_rate  # among the selected samples
         self.gradual_epochs = gradual_epochs
         self.candidates_after = candidates_after  # share of the training
         self.drawn = candidates[:0]  # the candidates of this epoch, in random order
 
     def begin_epoch(self, training: Training, epoch: int, generator: torch.Generator) -> None:
-        """Draw the order of the candidates, once it is their time."""
+        """Shuffle the candidates, once they take part."""
         self.is_selected = self.is_selected.to(training.device)
         is_time = epoch >= int(self.candidates_after * training.budget.epochs)
         self.drawn = (
@@ -39,7 +42,7 @@ class SelectedFirst(Objective):
         )
 
     def batches(self, order: Tensor, batch_size: int, epoch: int) -> list[Tensor]:
-        """The selected samples, and behind them their share of the candidates, half a batch at most."""
+        """Batches of selected samples, each followed by its share of the candidates, at most half a batch."""
         batches = super().batches(order, batch_size, epoch)
         size = min(len(self.drawn) * batch_size // len(order), batch_size // 2)
         if not size:
@@ -48,7 +51,7 @@ class SelectedFirst(Objective):
         return [torch.cat([batch, part]) for batch, part in zip(batches, parts, strict=False)] + batches[len(parts) :]
 
     def loss(self, step: Step) -> Tensor:
-        """The sum of both networks' mean losses on what the other one finds easy."""
+        """The sum of the two networks' mean losses, each on the small-loss samples of the other."""
         losses = cross_entropies(step.outputs, step.labels)
         left_out = self.noise_rate * min(1.0, step.epoch / max(self.gradual_epochs, 1))
         num_kept = (self.is_selected[step.indices].sum() * (1 - left_out)).round().clamp(min=1)

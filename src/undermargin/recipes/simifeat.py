@@ -1,4 +1,4 @@
-"""SimiFeat: a label that a sample's neighbours do not share is suspicious (Zhu et al. 2022)."""
+"""SimiFeat: a label is suspicious if the nearest neighbors of the sample do not share it (Zhu et al. 2022)."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -16,26 +16,27 @@ from undermargin.recipes.transition import transition
 from undermargin.tracking.run import Run
 from undermargin.verdicts.identify import identify
 
-COMPARED_TOGETHER = 2**24  # pairs of samples: 64 MB, however many samples there are
-LARGEST_RATE = 0.95  # of a class that is flagged, as the authors have it
-OUTVOTED = Cutoff(lambda run: 0.0, "another label has more of the neighbours", "Zhu et al. 2022", is_strict=True)  # noqa: ARG005
+COMPARED_TOGETHER = 2**24  # pairs of samples per block: 64 MB for any number of samples
+LARGEST_RATE = 0.95  # at most this share of a class is flagged, as in the authors' code
+OUTVOTED = Cutoff(lambda run: 0.0, "another label has more neighbors", "Zhu et al. 2022", is_strict=True)  # noqa: ARG005
 
 
 @dataclass(frozen=True)
 class SimiFeat:
-    """How many neighbours are asked, and what is made of their answers.
+    """The number of neighbors, and how their labels are used.
 
-    `vote` flags a label that has not the most of them; `rank` flags within every class as many as are estimated to be
-    wrong, those first whose label has least of them.
+    `vote` flags a sample if another label has more votes among its neighbors. `rank` estimates how many labels of each
+    class are wrong and flags that many, starting with those that have the fewest votes.
     """
 
     variant: Literal["rank", "vote"] = "rank"
-    num_neighbours: int = 10  # the sample itself among them
-    warm_up: float = 1 / 3  # of the epochs, where features must be learned first: a network that has been trained to
-    # its end knows wrong labels by heart; the authors take those of a frozen encoder
+    num_neighbours: int = 10  # including the sample itself
+    # share of the epochs, if features have to be learned first: a fully trained network has memorized wrong labels.
+    # The authors use the features of a frozen encoder
+    warm_up: float = 1 / 3
 
     def fit(self, lesson: Lesson) -> Fitted:
-        """Verdicts from features, and one training without the flagged."""
+        """Judge samples by their features, then train without the flagged samples."""
         features, labels = self.features(lesson), torch.from_numpy(lesson.labels[lesson.rows])
         similarities, neighbours = nearest(features, min(self.num_neighbours, len(labels)))
         answers = labels[neighbours.cpu()]
@@ -51,7 +52,7 @@ class SimiFeat:
         return trained_without(lesson, name, identify(run, cutoff))
 
     def features(self, lesson: Lesson) -> Tensor:
-        """Vectors as they are, which some encoder made; else what a short training makes of the samples."""
+        """The inputs if they are vectors, such as embeddings; otherwise the features of a short training."""
         inputs = lesson.plan.inputs
         if len(inputs) == 1 and isinstance(inputs[0], Tensor) and inputs[0].ndim == 2 and inputs[0].is_floating_point():
             return inputs[0][torch.from_numpy(lesson.rows)]
@@ -61,13 +62,13 @@ class SimiFeat:
 
 
 def nearest(features: Tensor, number: int) -> tuple[Tensor, Tensor]:
-    """Cosine similarities and positions of the nearest samples, itself first with 1: (samples, number) twice."""
+    """Cosine similarities and positions of the nearest samples, the sample itself first: (samples, number) each."""
     unit = F.normalize(features.float(), dim=1)
     similarities, positions = [], []
     everyone = torch.arange(len(unit), device=unit.device)
     for rows in torch.split(everyone, max(1, COMPARED_TOGETHER // len(unit))):
         block = unit[rows] @ unit.T
-        block[torch.arange(len(rows)), rows] = torch.inf  # first, even among copies of itself
+        block[torch.arange(len(rows)), rows] = torch.inf  # puts the sample first even if it has duplicates
         values, where = block.topk(number, 1)
         similarities.append(values.nan_to_num(posinf=1.0))
         positions.append(where)
@@ -75,10 +76,10 @@ def nearest(features: Tensor, number: int) -> tuple[Tensor, Tensor]:
 
 
 def label_votes(similarities: Tensor, answers: Tensor, num_classes: int) -> Tensor:
-    """How much of a sample's neighbourhood wears each label, as vectors of length 1: (samples, classes).
+    """Votes of the neighbors for each label, normalized to length 1: (samples, classes).
 
-    A neighbour counts by its similarity, and the sample itself as one would that is as much nearer than the first
-    neighbour as that one is nearer than the second.
+    Neighbors are weighted by their similarity. The weight of the sample itself is extrapolated: it exceeds that of the
+    first neighbor by as much as the first exceeds the second.
     """
     weights = similarities.clone()
     weights[:, 0] = 2 * similarities[:, 1] - similarities[:, 2]
@@ -87,15 +88,15 @@ def label_votes(similarities: Tensor, answers: Tensor, num_classes: int) -> Tens
 
 
 def against_rival(votes: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-    """The votes for a sample's own label, and for the strongest other one: (samples,) twice."""
+    """The votes for the sample's own label and for the strongest other label: (samples,) each."""
     own = votes.gather(1, labels[:, None])[:, 0]
     return own, votes.scatter(1, labels[:, None], -1.0).amax(1)
 
 
 def wrong_shares(triples: Tensor, num_classes: int, *, seed: int) -> npt.NDArray[np.float64]:
-    """What share of each label's samples is wrong, from the labels of samples and two neighbours: (classes,).
+    """Estimated share of wrong labels per class, from the labels of samples and their two neighbors: (classes,).
 
-    Where the estimate is 0 nobody is flagged; the authors flag 5 % even so.
+    If the estimate is 0, no sample of the class is flagged; the authors flag 5 % even then.
     """
     matrix, shares = transition(triples, num_classes, generator=torch.Generator().manual_seed(seed))
     frequencies = torch.bincount(triples[:, 0], minlength=num_classes) / len(triples)

@@ -1,4 +1,4 @@
-"""Cross-entropy on the labels as they are: what every recipe is compared with."""
+"""Cross-entropy on the given labels: the baseline of all other recipes."""
 
 from dataclasses import dataclass
 
@@ -11,5 +11,5 @@ class Standard:
     """No settings."""
 
     def fit(self, lesson: Lesson) -> Fitted:
-        """Train once."""
+        """Train one network."""
         return trained(lesson)

@@ -1,4 +1,4 @@
-"""The table of recipes, and what a row of it is."""
+"""The table of recipes."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
@@ -30,31 +30,31 @@ from undermargin.recipes.standard import Standard
 
 
 class Method(Protocol):
-    """A recipe with its settings: a frozen record."""
+    """A recipe with its settings: a frozen dataclass with a `fit` method."""
 
     def fit(self, lesson: Lesson) -> Fitted:
-        """Train as this recipe says."""
+        """Train on the lesson's samples and return the result."""
 
 
 @dataclass(frozen=True)
 class Recipe:
     """One row of RECIPES."""
 
-    make: Callable[[], Method]  # with the settings of its paper, or of its authors' code where that differs
+    make: Callable[[], Method]  # with the settings of the paper, or of the authors' code where they differ
     description: str
     paper: str
-    needs: tuple[str, ...] = ()  # fields of `Known`
-    num_networks: int = 1  # trained side by side
-    trainings: str = "1"  # the cost, in trainings of one network
+    needs: tuple[str, ...] = ()  # required fields of `Known`
+    num_networks: int = 1  # trained together
+    trainings: str = "1"  # cost, in trainings of one network
 
 
 RECIPES: Mapping[str, Recipe] = Table(
     "undermargin.recipes",
     Recipe,
     {
-        "standard": Recipe(Standard, "cross-entropy on the labels as they are", ""),
-        "oracle": Recipe(Oracle, "cross-entropy on the correctly labeled samples alone", "", needs=("is_clean",)),
-        "random_weighting": Recipe(RandomWeighting, "weights drawn anew at every step", "Ren et al. 2018"),
+        "standard": Recipe(Standard, "cross-entropy on the given labels", ""),
+        "oracle": Recipe(Oracle, "cross-entropy on the correctly labeled samples only", "", needs=("is_clean",)),
+        "random_weighting": Recipe(RandomWeighting, "random sample weights at every step", "Ren et al. 2018"),
         "bootstrap_soft": Recipe(Soft, "labels mixed with predicted probabilities", "Reed et al. 2014"),
         "bootstrap_hard": Recipe(Hard, "labels mixed with predicted classes", "Reed et al. 2014"),
         "co_teaching": Recipe(
@@ -67,81 +67,83 @@ RECIPES: Mapping[str, Recipe] = Table(
         ),
         "mentornet": Recipe(
             MentorNet,
-            "weights from a small network that was taught a curriculum",
+            "weights from a small network trained on a fixed curriculum",
             "Jiang et al. 2018",
             needs=("noise_rate",),
         ),
         "mentornet_dd": Recipe(
             lambda: DATA_DRIVEN,
-            "weights from a small network that was taught on trusted samples",
+            "weights from a small network trained on trusted samples",
             "Jiang et al. 2018",
             needs=("trusted", "true_labels"),
             trainings="1 + share of trusted samples",
         ),
-        "d2l": Recipe(D2l, "labels mixed with predictions once memorising begins", "Ma et al. 2018"),
-        "l_dmi": Recipe(LDmi, "a loss that noise between classes does not move", "Xu et al. 2019", trainings="1.8"),
-        "data_parameters": Recipe(DataParameters, "a learned temperature for every sample", "Saxena et al. 2019"),
+        "d2l": Recipe(D2l, "labels mixed with predictions once memorization begins", "Ma et al. 2018"),
+        "l_dmi": Recipe(
+            LDmi, "a loss that class-dependent noise changes only by a constant", "Xu et al. 2019", trainings="1.8"
+        ),
+        "data_parameters": Recipe(DataParameters, "a learned temperature per sample", "Saxena et al. 2019"),
         "dy_bootstrap": Recipe(
             DyBootstrap,
-            "labels mixed with predicted classes as much as a beta mixture of the losses doubts them",
+            "labels mixed with predicted classes, weighted by a beta mixture fitted to the losses",
             "Arazo et al. 2019",
             trainings="1.7",
         ),
         "dy_bootstrap_gmm": Recipe(
             partial(DyBootstrap, mixture="gaussian"),
-            "the same with two Gaussians",
+            "as dy_bootstrap, with a Gaussian mixture",
             "Arazo et al. 2019",
             trainings="1.7",
         ),
         "incv": Recipe(
             Incv,
-            "co-teaching on what cross-validation agrees with",
+            "co-teaching on samples whose labels cross-validation confirms",
             "Chen et al. 2019",
             needs=("pattern",),
             num_networks=2,
             trainings="3.5",
         ),
         "confident_learning": Recipe(
-            ConfidentLearning, "remove what cleanlab flags, train again", "Northcutt et al. 2021", trainings="5"
+            ConfidentLearning, "remove what cleanlab flags, then retrain", "Northcutt et al. 2021", trainings="5"
         ),
         "ctrl": Recipe(
-            Ctrl, "remove the clusters of large loss curves, train again", "Yue and Jha 2022", trainings="2"
+            Ctrl, "remove the clusters with the largest loss curves, then retrain", "Yue and Jha 2022", trainings="2"
         ),
-        "aum": Recipe(Aum, "remove what AUM flags, train again", "Pleiss et al. 2020", trainings="3"),
+        "aum": Recipe(Aum, "remove what AUM flags, then retrain", "Pleiss et al. 2020", trainings="3"),
         "second_split_forgetting": Recipe(
             SecondSplitForgetting,
-            "remove what is soon forgotten when training goes on with other samples",
+            "remove what is soon forgotten when training continues on other samples",
             "Maini et al. 2022",
             trainings="3",
         ),
         "fine": Recipe(
-            Fine, "remove what is out of line with the features of its class", "Kim et al. 2021", trainings="1.3"
+            Fine, "remove what is not aligned with the features of its class", "Kim et al. 2021", trainings="1.3"
         ),
         "simifeat": Recipe(
             SimiFeat,
-            "remove, within each class, as many as are estimated wrong, by the neighbours' labels",
+            "remove the estimated number of wrong labels per class, ranked by the neighbors' labels",
             "Zhu et al. 2022",
-            trainings="1, or 1.3 where features must be learned",
+            trainings="1, or 1.3 if features must be learned",
         ),
         "simifeat_vote": Recipe(
             partial(SimiFeat, variant="vote"),
-            "remove whose neighbours mostly have another label",
+            "remove samples whose neighbors mostly have another label",
             "Zhu et al. 2022",
-            trainings="1, or 1.3 where features must be learned",
+            trainings="1, or 1.3 if features must be learned",
         ),
     },
 )
 
 
 def method_named(name: str) -> Method:
-    """A row's method with its defaults."""
+    """The method of a row, with its default settings."""
     if name not in RECIPES:
-        raise InputError(f"there is no recipe {name!r}; choose from {', '.join(RECIPES)}")
+        raise InputError(f"unknown recipe {name!r}; choose from {', '.join(RECIPES)}")
     return RECIPES[name].make()
 
 
 def described(method: Method) -> str:
-    """A method and its settings, in the same words in every process."""
+    """A method and its settings as a string that is the same in every process."""
     kind: Any = type(method)
     settings = fields(kind) if is_dataclass(kind) else ()
     words = [f"{field.name}={_word(getattr(method, field.name))}" for field in settings]

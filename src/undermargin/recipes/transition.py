@@ -1,20 +1,20 @@
-"""How labels are mistaken for each other, from neighbours alone (Zhu et al. 2021: high-order consensuses).
+"""Estimates the transition matrix of label noise from nearest neighbors (Zhu et al. 2021: high-order consensuses).
 
-A sample and its two nearest neighbours mostly share one true class, so that their labels are three independent draws
-from one row of the transition matrix: how often each label, pair and triple is seen tells that matrix.
+A sample and its two nearest neighbors mostly share one true class, so their labels are three independent draws from one
+row of the transition matrix. The frequencies of labels, pairs and triples therefore determine the matrix.
 """
 
 import torch
 from torch import Tensor
 
-STEPS, LEARNING_RATE = 400, 0.1  # of Adam, as SimiFeat's authors do
+STEPS, LEARNING_RATE = 400, 0.1  # of Adam; the settings of SimiFeat's authors
 MAX_TRIPLES = 35_000  # the most that the authors draw at a time
-MAX_PRODUCTS = 2**23  # numbers that are held at once, a true class and a triple each: fewer triples of many classes
+MAX_PRODUCTS = 2**23  # limit on classes x triples held in memory: many classes mean fewer triples
 
 
 def transition(triples: Tensor, num_classes: int, *, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    """The transition matrix (true classes, labels) and the share of each true class (classes,), from the labels of
-    samples and their two nearest neighbours: (samples, 3)."""
+    """The transition matrix (true classes, labels) and the share of each true class (classes,), estimated from the
+    labels of samples and their two nearest neighbors (samples, 3)."""
     most = min(MAX_TRIPLES, MAX_PRODUCTS // num_classes)
     if len(triples) > most:
         triples = triples[torch.randperm(len(triples), generator=generator)[:most]]
@@ -34,10 +34,11 @@ def transition(triples: Tensor, num_classes: int, *, generator: torch.Generator)
 
 
 def disagreement(matrix: Tensor, shares: Tensor, groups: Tensor, frequencies: Tensor) -> Tensor:
-    """Length of the difference between how often groups of labels should be seen and are: a number.
+    """Euclidean distance between the expected and the observed frequencies of groups of labels.
 
-    `groups` (groups, order) are those that were seen, `frequencies` (groups,) how often. All others count too, but are
-    never written out: the length of what should be seen is a sum over pairs of true classes.
+    `groups` (groups, order) are the observed ones, `frequencies` (groups,) their frequencies. Groups that were not
+    observed count as well but need not be enumerated: the norm of the expected frequencies is a sum over pairs of true
+    classes.
     """
     order = groups.shape[1]
     expected = matrix[:, groups].prod(2).T @ shares  # (groups,)

@@ -1,12 +1,12 @@
 "use strict";
 
-// Light or dark: as the system has it, until the button is pressed.
+// Light or dark theme: follows the system until the button is pressed.
 const theme = document.getElementById("theme");
 const systemIsDark = matchMedia("(prefers-color-scheme: dark)");
 const isDark = () => (document.documentElement.dataset.theme ?? (systemIsDark.matches ? "dark" : "light")) === "dark";
 const nameTheme = () => {
   theme.textContent = isDark() ? "Light" : "Dark";
-  theme.setAttribute("aria-label", `Switch to ${isDark() ? "light" : "dark"} colours`);
+  theme.setAttribute("aria-label", `Switch to ${isDark() ? "light" : "dark"} colors`);
 };
 theme.addEventListener("click", () => {
   document.documentElement.dataset.theme = isDark() ? "light" : "dark";
@@ -16,7 +16,7 @@ systemIsDark.addEventListener("change", nameTheme);
 theme.hidden = false;
 nameTheme();
 
-// Samples in pages. All of them are in the document; without this script all are shown.
+// Pages of samples. All samples are in the document; without this script all of them are shown.
 const paged = document.querySelector("[data-paged]");
 const pager = document.querySelector(".pager");
 if (paged && paged.children.length > Number(pager.dataset.size)) {
@@ -39,7 +39,7 @@ if (paged && paged.children.length > Number(pager.dataset.size)) {
   }
   document.getElementById("samples").addEventListener("keydown", (event) => {
     const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-    if (step && !event.target.closest(".scroll")) { // a wide table scrolls with the same keys
+    if (step && !event.target.closest(".scroll")) { // these keys scroll a wide table
       event.preventDefault();
       turn(step);
     }
@@ -48,7 +48,7 @@ if (paged && paged.children.length > Number(pager.dataset.size)) {
   turn(0);
 }
 
-// Long tables of groups: the first rows, and a button for the rest.
+// Long tables of groups show their first rows and a button for the rest.
 for (const body of document.querySelectorAll("[data-folded]")) {
   const rest = [...body.rows].slice(Number(body.dataset.folded));
   const button = document.createElement("button");

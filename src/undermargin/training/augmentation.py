@@ -1,4 +1,4 @@
-"""Augmentation of whole batches, on the device."""
+"""Augmentation of whole batches on the training device."""
 
 import math
 from collections.abc import Callable
@@ -15,13 +15,13 @@ Augment = Callable[[Batch, torch.Generator], Batch]
 
 @dataclass(frozen=True)
 class Augmentation:
-    """Shifts by up to `pixels`, zeros moving in; and mirroring where it makes sense (not for digits or letters)."""
+    """Random shifts by up to `pixels` with zero padding, and mirroring if `flips` (not for digits or letters)."""
 
     pixels: int
     flips: bool
 
     def __call__(self, batch: Batch, generator: torch.Generator) -> Batch:
-        """Augment the images (batch, height, width, channels), the first of the inputs; others stay."""
+        """Augment the images (batch, height, width, channels), the first of the inputs; other inputs are unchanged."""
         images = batch[0]
         top, left = torch.randint(0, 2 * self.pixels + 1, (2, len(images), 1), generator=generator)
         is_flipped = torch.randint(0, 2, (len(images), 1), generator=generator).bool() & self.flips
@@ -30,9 +30,9 @@ class Augmentation:
 
 @dataclass(frozen=True)
 class ScaledCrops:
-    """For photos: a part of random area and shape, brought to `side` pixels, and mirroring (He et al. 2016).
+    """For photos: crops of random area and aspect ratio, resized to `side` pixels, and flips (He et al. 2016).
 
-    `area` is from how much of the image, `shape` from which ratio of width to height up to its inverse.
+    `area` is the smallest share of the image; the ratio of width to height is between `shape` and its inverse.
     """
 
     side: int
@@ -40,7 +40,7 @@ class ScaledCrops:
     shape: float = 3 / 4
 
     def __call__(self, batch: Batch, generator: torch.Generator) -> Batch:
-        """Augment the images (batch, height, width, channels), the first of the inputs; others stay."""
+        """Augment the images (batch, height, width, channels), the first of the inputs; other inputs are unchanged."""
         images = batch[0]
         area, shape, across, down, mirror = torch.rand(5, len(images), generator=generator)
         area = self.area + (1 - self.area) * area
@@ -58,12 +58,12 @@ class ScaledCrops:
 
 
 def _cut(images: Tensor, pixels: int, top: Tensor, left: Tensor, is_flipped: Tensor) -> Tensor:
-    """Each image's cutting out of its padded self, read backwards where it is flipped: all three (batch, 1)."""
+    """Crops of the padded images, mirrored where `is_flipped`; `top`, `left` and `is_flipped` are (batch, 1)."""
     batch, height, width, channels = images.shape
     padded = F.pad(images, (0, 0, *(pixels,) * 4))
     across = torch.arange(width)
     columns = left + torch.where(is_flipped, across.flip(0), across)  # (batch, width)
     rows = torch.arange(batch)[:, None] * padded.shape[1] + top + torch.arange(height)  # (batch, height)
     places = (rows[:, :, None] * padded.shape[2] + columns[:, None, :]).flatten()
-    # one selection of whole pixels is several times faster than indexing by rows and columns
+    # a single index_select of whole pixels is several times faster than indexing by rows and columns
     return padded.view(-1, channels).index_select(0, places.to(images.device)).view(images.shape)

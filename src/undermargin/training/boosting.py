@@ -1,7 +1,7 @@
-"""Boosted trees as a second engine: a round is an epoch, and every round shows every sample once.
+"""Gradient-boosted trees: a boosting round counts as an epoch, in which every sample is observed once.
 
-The trees are grown in one go and then looked at again round by round, each adding its own part to the logits. That
-is linear in the rounds, where asking a growing model for all its predictions each round would be quadratic.
+The model is fitted in one call. Its staged predictions then give the logits after each round, at a cost that is linear
+in the number of rounds; predicting with a growing model after every round would be quadratic.
 """
 
 from collections.abc import Iterator, Mapping
@@ -16,11 +16,11 @@ from torch import Tensor
 
 from undermargin.training.engine import Budget, Logits, Observe, Rows
 
-MAX_CATEGORIES = 255  # of a column; scikit-learn's trees cannot tell more apart
+MAX_CATEGORIES = 255  # per column: the limit of scikit-learn's trees
 
 
 class Boosting:
-    """Trees on a matrix with nan where a number is missing; see `Engine`."""
+    """Gradient-boosted trees on a matrix, with nan for missing values; see `Engine`."""
 
     def __init__(
         self, matrix: npt.NDArray[np.float32], is_category: npt.NDArray[np.bool_], labels: Rows, num_outputs: int,
@@ -45,8 +45,8 @@ class Boosting:
         return (self._wide(raw) for raw in self.trees.staged_decision_function(self.matrix[self.rows]))
 
     def run_epoch(self, epoch: int, observe: Observe | None = None) -> None:
-        """One round: every sample is seen once."""
-        while self.next_round <= epoch:  # a training that goes on after a kill passes over what was seen before
+        """One boosting round, in which every sample is observed once."""
+        while self.next_round <= epoch:  # a resumed training skips the rounds that were observed before
             logits = next(self.rounds)
             self.next_round += 1
         if observe is not None:
@@ -55,11 +55,11 @@ class Boosting:
                 observe(*tensors)
 
     def predict(self, rows: Rows) -> Logits:
-        """Logits of these samples, whether they were trained on or not: (rows, outputs)."""
+        """Logits of these rows, which need not be part of the training set: (rows, outputs)."""
         return self._wide(self.trees.decision_function(self.matrix[rows]))
 
     def _wide(self, raw: npt.NDArray[np.float64]) -> Logits:
-        """A column for every output: two classes have one logit, classes without samples none."""
+        """Logits with one column per output; scikit-learn returns one for two classes, none for absent classes."""
         if raw.ndim == 1:
             raw = np.stack([np.zeros_like(raw), raw], 1)
         logits = np.full((len(raw), self.num_outputs), raw.min() - 1, np.float32)
@@ -67,16 +67,16 @@ class Boosting:
         return logits
 
     def tensors(self) -> dict[str, Tensor]:
-        """Nothing: trees are grown again, in the same way."""
+        """Empty: a resumed training fits the same trees again."""
         return {}
 
     def load(self, tensors: Mapping[str, Tensor]) -> None:
-        """Nothing to take over."""
+        """Nothing to restore."""
 
 
 @dataclass(frozen=True)
 class BoostingPlan:
-    """Boosted trees on a matrix; see `Plan`."""
+    """Gradient-boosted trees on a matrix; see `Plan`."""
 
     matrix: npt.NDArray[np.float32]  # (samples, columns)
     is_category: npt.NDArray[np.bool_]  # (columns,)
@@ -84,5 +84,5 @@ class BoostingPlan:
     model: str = "boosted trees"
 
     def start(self, labels: Rows, num_outputs: int, *, seed: int, budget: Budget, rows: Rows | None = None) -> Boosting:
-        """A training on these labels (samples,), of these rows alone if they are given."""
+        """Start a training on these labels (samples,), restricted to `rows` if given."""
         return Boosting(self.matrix, self.is_category, labels, num_outputs, seed=seed, budget=budget, rows=rows)

@@ -1,4 +1,4 @@
-"""What every way of training offers: an epoch at a time, watched, to be stopped after any of them and gone on with."""
+"""The interface of all training engines: one epoch at a time, observable, resumable after every epoch."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -15,49 +15,49 @@ Logits = npt.NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Budget:
-    """How long and how to train."""
+    """Epochs, batch size and optimizer of a training."""
 
-    epochs: int  # or rounds of boosting
+    epochs: int  # or boosting rounds
     batch_size: int
-    optimizer: Literal["sgd", "adamw"] = "sgd"  # sgd has Nesterov momentum, as in the paper
+    optimizer: Literal["sgd", "adamw"] = "sgd"  # sgd uses Nesterov momentum, as in the paper
     learning_rate: float = 0.1
     momentum: float = 0.9
     weight_decay: float = 1e-4
-    drops: tuple[float, ...] = ()  # at these shares of the epochs the learning rate falls to a tenth
+    drops: tuple[float, ...] = ()  # shares of the epochs at which the learning rate is divided by 10
 
     def rate(self, epoch: int) -> float:
-        """The learning rate of an epoch."""
+        """The learning rate in an epoch."""
         passed = sum(epoch >= int(share * self.epochs) for share in self.drops)
         return self.learning_rate * 0.1**passed
 
 
 class Engine(Protocol):
-    """One training. What an epoch does depends on the seed and its number alone, so a training that goes on from a
-    checkpoint ends as if it had never stopped."""
+    """One training. An epoch depends only on the seed and on its number, so a training that is resumed from a
+    checkpoint ends with the same result as an uninterrupted one."""
 
     def run_epoch(self, epoch: int, observe: Observe | None = None) -> None:
-        """Show every sample once; `observe(logits, labels, indices)` sees every step."""
+        """Train on every sample once; `observe(logits, labels, indices)` is called at every step."""
 
     def predict(self, rows: Rows) -> Logits:
-        """Logits of these samples of the data set, whether they were trained on or not: (rows, outputs)."""
+        """Logits of these rows of the data set, which need not be part of the training set: (rows, outputs)."""
 
     def tensors(self) -> dict[str, Tensor]:
-        """Everything that training has changed, by name."""
+        """The state of the training as named tensors, for a checkpoint."""
 
     def load(self, tensors: Mapping[str, Tensor]) -> None:
-        """Take over what `tensors` gave."""
+        """Restore the state returned by `tensors`."""
 
 
 class Plan(Protocol):
-    """How a data set is trained on: what is trained, for how long, and how a training begins."""
+    """How to train on a data set: the model, the budget, and how to start a training."""
 
     @property
     def model(self) -> str:
-        """What is trained, in words."""
+        """A description of the model."""
 
     @property
     def budget(self) -> Budget:
-        """How long and how."""
+        """Epochs, batch size and optimizer."""
 
     def start(self, labels: Rows, num_outputs: int, *, seed: int, budget: Budget, rows: Rows | None = None) -> Engine:
-        """A training on these labels (samples,), of these rows alone if they are given."""
+        """Start a training on these labels (samples,), restricted to `rows` if given."""

@@ -1,4 +1,4 @@
-"""Numbers out of texts and columns, without labels: what networks for vectors are trained on."""
+"""Feature vectors from texts and numeric columns, computed without labels."""
 
 import numpy as np
 import numpy.typing as npt
@@ -7,12 +7,12 @@ from undermargin.errors import InputError
 
 Vectors = npt.NDArray[np.float32]
 
-TEXT_NUMBERS = 256  # a text becomes this many, by latent semantic analysis
+TEXT_NUMBERS = 256  # dimensions of a text after latent semantic analysis
 MAX_TERMS = 100_000
 
 
 def standardised(values: Vectors) -> Vectors:
-    """Mean 0 and deviation 1 in every column, missing numbers left out; wild outliers are pulled in."""
+    """Columns scaled to mean 0 and standard deviation 1, ignoring nan, and clipped to -10..10."""
     with np.errstate(invalid="ignore"):
         centred = values - np.nan_to_num(np.nanmean(values, 0))
         deviation = np.nan_to_num(np.nanstd(centred, 0), nan=1.0)
@@ -20,7 +20,7 @@ def standardised(values: Vectors) -> Vectors:
 
 
 def latent(texts: list[str]) -> Vectors:
-    """Each text as a vector of length sqrt(numbers): TF-IDF of words and pairs of words, reduced."""
+    """Texts as vectors (texts, dimensions) of length sqrt(dimensions): TF-IDF of words and bigrams, reduced by SVD."""
     from sklearn.decomposition import TruncatedSVD
     from sklearn.feature_extraction.text import TfidfVectorizer
 
@@ -33,7 +33,7 @@ def latent(texts: list[str]) -> Vectors:
             token_pattern=r"\S+",  # noqa: S106 - not a password
         ).fit_transform(texts)
     except ValueError as error:
-        raise InputError(f"the texts hold no words to learn from: {error}") from None
+        raise InputError(f"the texts contain no words to learn from: {error}") from None
     size = min(TEXT_NUMBERS, min(terms.shape) - 1)
     vectors = TruncatedSVD(max(size, 1), random_state=0).fit_transform(terms)
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)

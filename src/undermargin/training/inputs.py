@@ -1,4 +1,4 @@
-"""What a network is shown: kept on the device if there is room, else brought there batch by batch."""
+"""Inputs of a network: kept on the device if they fit, otherwise transferred batch by batch."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -9,25 +9,25 @@ from torch import Tensor
 
 from undermargin.sources.pixels import Pixels
 
-Input = Tensor | Pixels  # a row a sample; pixels on disk are read batch by batch
-Inputs = tuple[Input, ...]  # what a model takes
-Batch = tuple[Tensor, ...]  # some rows of each, on the device
+Input = Tensor | Pixels  # one row per sample; pixels on disk are read batch by batch
+Inputs = tuple[Input, ...]  # the arguments of a model
+Batch = tuple[Tensor, ...]  # rows of each input, on the device
 
-DEVICE_SHARE = 0.25  # of its free memory, that all inputs together may take there
-BATCHES_AHEAD = 2  # that are read from disk while others are trained on
-TAKEN_TOGETHER = 1024  # samples, fewer if they are large
+DEVICE_SHARE = 0.25  # largest share of the device's free memory that an input may take
+BATCHES_AHEAD = 2  # batches read from disk ahead of the training
+TAKEN_TOGETHER = 1024  # samples per piece, fewer if they are large
 TAKEN_NUMBERS = 1 << 24
 
 
 class PlacedInputs:
-    """Inputs of which batches are taken to a device."""
+    """Inputs with access to batches on a device."""
 
     def __init__(self, inputs: Inputs, device: torch.device) -> None:
         self.device = device
         self.inputs = tuple(_placed(values, device) for values in inputs)
 
     def take(self, indices: Tensor) -> Batch:
-        """These samples."""
+        """The samples at these indices, on the device."""
         return tuple(
             values.index_select(0, indices.to(values.device)).to(self.device)
             if isinstance(values, Tensor)
@@ -36,7 +36,7 @@ class PlacedInputs:
         )
 
     def batches(self, parts: Sequence[Tensor]) -> Iterator[tuple[Tensor, Batch]]:
-        """One batch after the other, with its indices; what is on disk is read ahead in a thread."""
+        """Indices and samples of one batch after the other; inputs on disk are read ahead in a thread."""
         if all(isinstance(values, Tensor) for values in self.inputs):
             yield from ((indices.to(self.device), self.take(indices)) for indices in parts)
             return
@@ -48,14 +48,14 @@ class PlacedInputs:
                 yield indices.to(self.device), waiting.pop(0).result()
 
     def pieces(self, rows: Tensor) -> Iterator[Batch]:
-        """All of these samples in order, as many together as need not much memory."""
+        """These rows in order, in pieces of limited size."""
         numbers = sum(math.prod(values.shape[1:]) for values in self.inputs)
         together = max(1, min(TAKEN_TOGETHER, TAKEN_NUMBERS // max(numbers, 1)))
         return (self.take(piece) for piece in torch.split(rows, together))
 
 
 def _placed(values: Input, device: torch.device) -> Input:
-    """On the device if there is room; else batches are brought there."""
+    """The input on the device if it fits, otherwise in pinned memory or on disk."""
     if not isinstance(values, Tensor):
         return values
     if device.type == "cuda" and values.nbytes > DEVICE_SHARE * torch.cuda.mem_get_info(device)[0]:

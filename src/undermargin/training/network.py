@@ -1,4 +1,4 @@
-"""One plain training loop for networks, on whatever device, precision and number of processes there is."""
+"""The training loop for networks, for any device, precision and number of processes."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -15,10 +15,10 @@ from undermargin.training.engine import Budget, Logits, Observe, Rows
 from undermargin.training.inputs import Batch, Inputs, PlacedInputs
 from undermargin.training.objective import Objective, Step
 
-OPTIMIZER = "optimizer."  # prefix of the optimizer's tensors in a checkpoint
+OPTIMIZER = "optimizer."  # prefixes of tensors in a checkpoint
 MODEL = "model."
 OBJECTIVE = "objective."
-SCALER = "scaler."  # of the gradients, with fp16
+SCALER = "scaler."  # the gradient scaler, with fp16
 
 
 @cache
@@ -26,10 +26,10 @@ def accelerator(precision: str = "no") -> Accelerator:
     """The device, the precision (no, fp16, bf16) and the processes of this job."""
     has_device = torch.cuda.is_available() or torch.backends.mps.is_available()
     try:
-        # without a GPU, Accelerate makes processes work together only if it is told that the CPU is meant
+        # without a GPU, Accelerate starts distributed training only with cpu=True
         return Accelerator(mixed_precision=precision, cpu=not has_device)
     except ValueError as error:
-        raise TrainingError(f"precision {precision!r} cannot be used in this process: {error}") from None
+        raise TrainingError(f"precision {precision!r} is not available in this process: {error}") from None
 
 
 class Training:
@@ -57,21 +57,21 @@ class Training:
         self.seed = seed
         self.augment = augment
         self.objective = objective or Objective()
-        self.network = model  # the bare one; `model` may be wrapped for several processes
-        self.accelerator.free_memory()  # it would hold on to every network it has ever seen
+        self.network = model  # unwrapped; `self.model` may be wrapped for distributed training
+        self.accelerator.free_memory()  # otherwise Accelerate keeps a reference to every network it has prepared
         self.model = self.accelerator.prepare(model)
-        # bare: Accelerate's wrapper looks for an optional package on the disk at every step
+        # not wrapped: Accelerate's wrapper looks for an optional package on disk at every step
         self.optimizer = _optimizer(model, budget)
-        if self.accelerator.scaler is not None:  # as if no other training had gone before
+        if self.accelerator.scaler is not None:  # reset: an earlier training may have changed it
             self.accelerator.scaler.load_state_dict(torch.amp.GradScaler(self.device.type).state_dict())
 
     def run_epoch(self, epoch: int, observe: Observe | None = None) -> None:
-        """Show every sample once; `observe(logits, labels, indices)` sees every step."""
+        """Train on every sample once; `observe(logits, labels, indices)` is called at every step."""
         generator = torch.Generator().manual_seed(self.seed * 1_000_003 + epoch)
         order = self.rows[torch.randperm(len(self.rows), generator=generator)]
         for group in self.optimizer.param_groups:
             group["lr"] = self.budget.rate(epoch)
-        generator.manual_seed(generator.initial_seed() + self.accelerator.process_index)  # each rank draws its own
+        generator.manual_seed(generator.initial_seed() + self.accelerator.process_index)  # different on every rank
         with torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else []):
             torch.manual_seed(int(torch.randint(2**62, (1,), generator=generator)))  # for dropout
             self.objective.begin_epoch(self, epoch, generator)
@@ -79,7 +79,7 @@ class Training:
             batches = _without_remainder(batches, self.accelerator.num_processes)
             self.model.train()
             rank, num_processes = self.accelerator.process_index, self.accelerator.num_processes
-            shares = [batch[rank::num_processes] for batch in batches]  # this process's of every batch
+            shares = [batch[rank::num_processes] for batch in batches]  # the part of each batch for this process
             for number, (indices, batch) in enumerate(self.inputs.batches(shares)):
                 share = (epoch + number / len(batches)) / self.budget.epochs
                 inputs = self.augment(batch, generator) if self.augment else batch
@@ -121,13 +121,15 @@ class Training:
         return outputs.float()
 
     def predict(self, rows: Rows) -> Logits:
-        """Logits of these samples, whether they were trained on or not: (rows, outputs)."""
+        """Logits of these rows, which need not be part of the training set: (rows, outputs)."""
         return first(self.outputs(rows)).cpu().numpy()
 
     @torch.no_grad()
     def outputs(self, rows: Rows, generator: torch.Generator | None = None) -> Tensor:
-        """What `predict` gives, of every network if there are several: (rows, networks, outputs); augmented as in
-        training if there is a generator to draw from."""
+        """Logits of these rows, with several networks of each of them: (rows, outputs) or (rows, networks, outputs).
+
+        With a generator, inputs are augmented as in training.
+        """
         self.model.eval()
         parts = self.inputs.pieces(torch.from_numpy(rows))
         if self.augment and generator:
@@ -137,11 +139,11 @@ class Training:
             return torch.cat([self.network(*part).float() for part in parts])
 
     def features(self, rows: Rows) -> Tensor:
-        """What the last linear layer of the first network sees of these samples: (rows, numbers)."""
+        """The inputs of the last linear layer of the first network: (rows, features)."""
         return features(self.network, lambda: self.outputs(rows))
 
     def tensors(self) -> dict[str, Tensor]:
-        """Everything that training has changed, by name."""
+        """The state of the training as named tensors, for a checkpoint."""
         optimized = {
             f"{number}.{name}": torch.as_tensor(value)
             for number, values in self.optimizer.state_dict()["state"].items()
@@ -158,7 +160,7 @@ class Training:
         return {prefix + name: value for prefix, part in parts.items() for name, value in part.items()}
 
     def load(self, tensors: Mapping[str, Tensor]) -> None:
-        """Take over what `tensors` gave."""
+        """Restore the state returned by `tensors`."""
         self.network.load_state_dict(_named(tensors, MODEL))
         self.objective.load(_named(tensors, OBJECTIVE))
         scaler = {name: value.item() for name, value in _named(tensors, SCALER).items()}
@@ -172,12 +174,12 @@ class Training:
 
 
 def _named(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
-    """Those whose names begin like this, without it."""
+    """The tensors whose names start with the prefix, with the prefix removed."""
     return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
 
 
 def _untied(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Tensors that lie in one piece of memory, as tied weights do, each in its own: safetensors refuses others."""
+    """The tensors with shared memory (tied weights) copied, because safetensors does not accept shared memory."""
     seen: set[int] = set()
     return {
         name: value.clone() if value.data_ptr() in seen or seen.add(value.data_ptr()) else value  # type: ignore[func-returns-value]
@@ -186,7 +188,7 @@ def _untied(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def _optimizer(model: nn.Module, budget: Budget) -> torch.optim.Optimizer:
-    # one kernel for all parameters: small networks spend several times as long in a kernel for each
+    # fused: one kernel for all parameters is several times faster for small networks than one kernel each
     if budget.optimizer == "adamw":
         return torch.optim.AdamW(
             model.parameters(), lr=budget.learning_rate, weight_decay=budget.weight_decay, fused=True
@@ -202,14 +204,15 @@ def _optimizer(model: nn.Module, budget: Budget) -> torch.optim.Optimizer:
 
 
 def _without_remainder(batches: list[Tensor], num_processes: int) -> list[Tensor]:
-    """A last batch with less than two samples a process, which have no batch statistics, joins the one before."""
+    """Merge the last batch with the one before it if it has fewer than two samples per process, which is too few for
+    batch normalization."""
     if len(batches) > 1 and len(batches[-1]) < 2 * num_processes:
         batches[-2:] = [torch.cat(batches[-2:])]
     return batches
 
 
 def build(make: Callable[[int], nn.Module], num_outputs: int, *, seed: int) -> nn.Module:
-    """A network with weights drawn from this seed, the global random state left as it was."""
+    """A network initialized from this seed; the global random state is unchanged."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return make(num_outputs)
@@ -217,7 +220,7 @@ def build(make: Callable[[int], nn.Module], num_outputs: int, *, seed: int) -> n
 
 @dataclass(frozen=True)
 class NetworkPlan:
-    """A network and what it is trained on; see `Plan`."""
+    """A network and its inputs; see `Plan`."""
 
     model: str
     make_model: Callable[[int], nn.Module]
@@ -236,7 +239,7 @@ class NetworkPlan:
         rows: Rows | None = None,
         objective: Objective | None = None,
     ) -> Training:
-        """A training on these labels (samples,), of these rows alone if they are given."""
+        """Start a training on these labels (samples,), restricted to `rows` if given."""
         return Training(
             build(self.make_model, num_outputs, seed=seed),
             self.inputs,

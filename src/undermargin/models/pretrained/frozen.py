@@ -1,4 +1,4 @@
-"""Features of images and texts from a pretrained network that stays as it is."""
+"""Features of images and texts from a frozen pretrained network."""
 
 from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
@@ -13,7 +13,7 @@ from undermargin.models import names
 from undermargin.models.pretrained.huggingface import tokens
 from undermargin.models.pretrained.scaling import Scaling
 
-Batches: TypeAlias = Iterator[tuple[Any, tuple[Tensor, ...]]]  # which samples, and what the network takes for them
+Batches: TypeAlias = Iterator[tuple[Any, tuple[Tensor, ...]]]  # rows of the samples, and the network's inputs
 
 BATCH_SIZE = 32
 
@@ -26,14 +26,14 @@ def features(
     on_batch: Callable[[int], None] = lambda done: None,  # noqa: ARG005
     device: str = "cpu",
 ) -> npt.NDArray[np.float32]:
-    """What a frozen network makes of each sample: (samples, numbers).
+    """Features of every sample from a frozen network: (samples, features).
 
-    `inputs` are texts, or images as bytes (samples, height, width, 1 or 3): anything that has a length and gives
-    `inputs[start:stop]` as an array, so images need not be in memory all at once. `on_batch(done)` hears how many
-    samples are done. The same inputs in the same order give the same features.
+    `inputs` are texts, or uint8 images (samples, height, width, 1 or 3). Any object with a length whose slices are
+    arrays will do, so images need not fit into memory. `on_batch` is called with the number of samples done so far. The
+    same inputs in the same order give the same features.
     """
     if len(inputs) == 0:
-        raise InputError("there are no samples to make features of")
+        raise InputError("inputs are empty; expected at least one sample")
     is_text = isinstance(inputs[:1][0], str)
     encoder, own_name = names.encoder(name, "text" if is_text else "images")
     prepared = encoder.prepare(own_name)
@@ -45,7 +45,7 @@ def features(
     done = 0
     for rows, batch in batches:
         vectors = network(*(values.to(device) for values in batch)).cpu().numpy()
-        if found is None:  # only now is it known how many numbers a sample has
+        if found is None:  # the number of features is known after the first batch only
             found = np.empty((len(inputs), vectors.shape[1]), np.float32)
         found[rows] = vectors
         done += len(vectors)
@@ -60,14 +60,14 @@ def _image_batches(scaling: Scaling, images: Any) -> Batches:
         batch = np.asarray(images[rows])
         if batch.ndim != 4 or batch.shape[3] not in (1, 3) or batch.dtype != np.uint8:
             raise InputError(
-                f"images have shape {batch.shape} and type {batch.dtype}; "
-                "expected bytes (samples, height, width, 1 or 3)"
+                f"images have shape {batch.shape} and dtype {batch.dtype}; "
+                "expected uint8 (samples, height, width, 1 or 3)"
             )
         yield rows, (scaling(batch),)
 
 
 def _text_batches(tokenizer: Any, texts: Any) -> Batches:
-    """Texts of like length together, so that little is padded; the longest first, so that memory runs out at once."""
+    """Batches of texts of similar length, to limit padding; longest first, so that a lack of memory shows early."""
     order = sorted(range(len(texts)), key=lambda row: -len(texts[row]))
     for start in range(0, len(order), BATCH_SIZE):
         rows = order[start : start + BATCH_SIZE]

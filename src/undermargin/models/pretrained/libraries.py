@@ -1,4 +1,4 @@
-"""Libraries that only some models need, imported when one of them is asked for."""
+"""Optional libraries that some models need, imported on demand."""
 
 import importlib
 import importlib.util
@@ -9,7 +9,7 @@ from undermargin.errors import ModelError
 
 
 def library(name: str, *, extra: str) -> ModuleType:
-    """The module `name`; what is missing or does not import is one line, and says what to do."""
+    """Import the module `name`; raises `ModelError` with instructions if it is missing or fails to import."""
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
@@ -21,7 +21,7 @@ def library(name: str, *, extra: str) -> ModuleType:
 
 
 def package_folder(name: str, *, extra: str) -> Path:
-    """Where a package that carries weights lies; none of its code runs."""
+    """The folder of a package that contains weights, found without running its code."""
     spec = importlib.util.find_spec(name)
     if spec is None or not spec.submodule_search_locations:
         raise _not_installed(name, extra)
@@ -29,13 +29,13 @@ def package_folder(name: str, *, extra: str) -> Path:
 
 
 def one_line(error: BaseException) -> str:
-    """What an error says first; the rest is advice for users of the library that raised it."""
+    """The first line of an error message; the rest is usually advice for users of the library that raised it."""
     lines = str(error).strip().splitlines()
     return lines[0].strip().rstrip(".:") if lines else type(error).__name__
 
 
 def _not_installed(name: str, extra: str) -> ModelError:
-    return ModelError(f'{name} is not installed; pip install "undermargin[{extra}]"')
+    return ModelError(f'{name} is not installed; run pip install "undermargin[{extra}]"')
 
 
 def _broken(name: str, error: Exception) -> ModelError:
@@ -43,6 +43,6 @@ def _broken(name: str, error: Exception) -> ModelError:
 
     top = name.partition(".")[0]
     return ModelError(
-        f"{top} is installed but does not import beside torch {torch.__version__} ({one_line(error)}); "
-        "install the builds of both that belong together, or choose another model"
+        f"{top} is installed but cannot be imported with torch {torch.__version__} ({one_line(error)}); "
+        "install matching builds of both, or choose another model"
     )

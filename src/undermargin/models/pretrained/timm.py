@@ -1,4 +1,4 @@
-"""Image networks of timm, which loads safetensors, or pickles with weights only."""
+"""Image networks from timm, which loads safetensors, or pickles with `weights_only`."""
 
 import difflib
 
@@ -12,19 +12,19 @@ EXTRA = "timm"
 
 
 def scaling(name: str) -> Scaling:
-    """As the weights of this name were trained."""
+    """The preprocessing of the weights with this name."""
     timm = library("timm", extra=EXTRA)
-    tagged = timm.list_models(pretrained=True)  # over a thousand, each with the name of its weights behind a dot
+    tagged = timm.list_models(pretrained=True)  # over a thousand, as MODEL.WEIGHTS
     names = {known.partition(".")[0] for known in tagged}
     if name not in names.union(tagged):
         near = difflib.get_close_matches(name.partition(".")[0], sorted(names), 3, 0)
-        raise ModelError(f"timm has no pretrained model {name!r}; the nearest names are {', '.join(near)}")
+        raise ModelError(f"timm has no pretrained model {name!r}; the closest names are {', '.join(near)}")
     config = timm.get_pretrained_cfg(name)
     return Scaling.of_shares(config.input_size[-1], tuple(config.mean), tuple(config.std))
 
 
 def network(name: str) -> nn.Module:
-    """The network without its classifier, pooled."""
+    """The network with pooling and without its classifier."""
     try:
         made: nn.Module = library("timm", extra=EXTRA).create_model(name, pretrained=True, num_classes=0)
     except (OSError, RuntimeError, ValueError) as error:

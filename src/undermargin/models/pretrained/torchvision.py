@@ -1,4 +1,4 @@
-"""Classifiers of torchvision without their last layer."""
+"""Classifiers from torchvision without their last layer."""
 
 from typing import Any
 
@@ -10,23 +10,23 @@ from undermargin.models.pretrained.scaling import Scaling
 
 EXTRA = "torchvision"
 UNFIT = (
-    *("googlenet", "inception_v3"),  # scaled a second time by the network itself, where there are weights
-    *("squeezenet1_0", "squeezenet1_1"),  # no linear layer at the end
+    *("googlenet", "inception_v3"),  # with pretrained weights, the network scales its inputs a second time
+    *("squeezenet1_0", "squeezenet1_1"),  # no final linear layer
 )
 
 
 def scaling(name: str) -> Scaling:
-    """As the best weights of this name were trained."""
+    """The preprocessing of the best weights with this name."""
     preset = _weights(name).transforms()
     return Scaling.of_shares(preset.crop_size[0], tuple(preset.mean), tuple(preset.std))
 
 
 def network(name: str) -> nn.Module:
-    """What the last linear layer is given."""
+    """The network up to the inputs of its last linear layer."""
     weights = _weights(name)
     made: nn.Module = library("torchvision.models", extra=EXTRA).get_model(name, weights=None)
     try:
-        # not `get_model(weights=...)`, which unpickles whatever the download holds
+        # `get_model(weights=...)` would unpickle arbitrary objects
         made.load_state_dict(weights.get_state_dict(progress=True, check_hash=True, weights_only=True))
     except (OSError, RuntimeError, ValueError) as error:
         raise ModelError(f"the weights of torchvision:{name} cannot be loaded: {one_line(error)}") from None
@@ -40,5 +40,5 @@ def _weights(name: str) -> Any:
     models = library("torchvision.models", extra=EXTRA)
     names = [known for known in models.list_models(module=models) if known not in UNFIT]
     if name not in names:
-        raise ModelError(f"torchvision has no classifier {name!r}; it has {', '.join(names)}")
+        raise ModelError(f"torchvision has no classifier {name!r}; choose from {', '.join(names)}")
     return models.get_model_weights(name).DEFAULT

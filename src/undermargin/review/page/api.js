@@ -7,11 +7,11 @@ async function ask(path, options) {
   try {
     response = await fetch(path, { credentials: "same-origin", ...options });
   } catch {
-    throw new Refused("The server does not answer. Start “undermargin review” again and open its new address; what was confirmed is saved.");
+    throw new Refused("The server does not respond. Run “undermargin review” again and open the new address; all confirmed decisions are saved.");
   }
-  if (response.status === 403) throw new Refused("The server was started anew. Open the address that it printed; what was confirmed is saved.");
+  if (response.status === 403) throw new Refused("The server was restarted. Open the address that it printed; all confirmed decisions are saved.");
   const body = await response.json().catch(() => ({}));
-  if (!response.ok) throw new Refused(body.error ?? `The server answered ${response.status}.`);
+  if (!response.ok) throw new Refused(body.error ?? `The server returned status ${response.status}.`);
   return body;
 }
 

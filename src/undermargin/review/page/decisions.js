@@ -1,4 +1,4 @@
-// Decisions: shown at once, sent one after another, confirmed by the server, and taken back step by step.
+// Decisions: shown at once, sent one after another, confirmed by the server, and undone step by step.
 
 import { post } from "/page/api.js";
 
@@ -12,13 +12,13 @@ export class Decisions extends EventTarget {
     this.last = Promise.resolve();
   }
 
-  // Decide samples; `decision` is {action, label, note}, or null to take back.
+  // Decide samples; `decision` is {action, label, note}, or null to remove the decision.
   decide(samples, decision) {
     const wanted = samples.map((sample) => ({ sample, before: sample.decision, decision }));
     return this.send(wanted, (step) => this.remember(step));
   }
 
-  // Take the last step back; resolves to the indices it was about.
+  // Remove the last step from the history and return it, or null if there is none.
   undo() {
     const step = this.steps.pop();
     if (!step) return null;
@@ -35,7 +35,7 @@ export class Decisions extends EventTarget {
     return this.send(wanted, () => {});
   }
 
-  // Show, queue, send: the version that was seen is read when the turn comes, after our own earlier ones are known.
+  // Show, queue, send. The version is read when it is this request's turn, after earlier requests have updated it.
   send(wanted, onSaved) {
     for (const { sample, decision } of wanted) this.show(sample, decision, true);
     const turn = this.last.then(() => this.deliver(wanted, onSaved));
@@ -89,12 +89,12 @@ export class Decisions extends EventTarget {
     try {
       sessionStorage.setItem(this.key, JSON.stringify(this.steps));
     } catch {
-      this.steps.splice(0, this.steps.length / 2); // full: the older half is forgotten
+      this.steps.splice(0, this.steps.length / 2); // storage is full: drop the older half
     }
   }
 }
 
-// What was decided, in words.
+// A decision in words.
 export function words(decision) {
   if (!decision) return "not decided";
   if (decision.action === "relabel") return `relabeled as ${decision.label}`;

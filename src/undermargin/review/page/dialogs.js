@@ -1,4 +1,4 @@
-// What opens above the page: another label, a larger look, a conflict, the keys.
+// Dialogs: another label, a larger view, a conflict, the keys.
 
 import { words } from "/page/decisions.js";
 import { h, percent, plural } from "/page/dom.js";
@@ -12,7 +12,7 @@ function open(name, title, ...children) {
     if (before?.isConnected) before.focus();
   });
   dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
-  dialog.addEventListener("keydown", (event) => event.stopPropagation()); // a key that closes it does nothing below it
+  dialog.addEventListener("keydown", (event) => event.stopPropagation()); // keys in the dialog must not act on the page below
   document.body.append(dialog);
   dialog.showModal();
   return dialog;
@@ -22,14 +22,14 @@ export const isOpen = () => document.querySelector("dialog[open]") !== null;
 
 const plain = (text) => text.normalize("NFKD").toLowerCase();
 
-// Classes that match what was typed: those that begin with it, then those that contain it.
+// Classes that match the typed text: first those that start with it, then those that contain it.
 export function matches(classes, typed) {
   const wanted = plain(typed.trim());
   const ranks = classes.map((name) => [plain(name).indexOf(wanted), name]).filter(([place]) => place >= 0);
   return ranks.sort((a, b) => (a[0] > 0) - (b[0] > 0)).map(([, name]) => name);
 }
 
-// Choose a label by typing; the suggestion comes first, “neither fits” last. Calls back with a label, or null for neither.
+// Choose a label by typing; the suggestion comes first, “neither fits” last. Calls `onChoice` with a label, or null.
 export function relabel(scan, targets, onChoice) {
   const only = targets.length === 1 ? targets[0] : null;
   const suggested = only?.suggested ?? null;
@@ -39,7 +39,7 @@ export function relabel(scan, targets, onChoice) {
 
   const input = h("input", {
     type: "text", role: "combobox", "aria-expanded": "true", "aria-controls": "labels", "aria-autocomplete": "list",
-    "aria-label": "The right label", placeholder: "Type a label", autocomplete: "off", spellcheck: "false",
+    "aria-label": "Correct label", placeholder: "Type a label", autocomplete: "off", spellcheck: "false",
   });
   const list = h("ul", { id: "labels", role: "listbox", "aria-label": "Labels" });
   const dialog = open("relabel", "Another label",
@@ -63,7 +63,7 @@ export function relabel(scan, targets, onChoice) {
       h("li", { id: `label-${position}`, role: "option", onclick: () => choose(option), onmousemove: () => position !== active && ((active = position), mark()) },
         option.label === null ? h("em", {}, "Neither fits: drop it") : h("span", {}, option.label),
         option.label !== null && option.label === suggested && h("small", {}, `suggested${only.confidence === null ? "" : `, ${percent(only.confidence)}`}`),
-        option.label !== null && option.label === only?.label && h("small", {}, "as it is"))));
+        option.label !== null && option.label === only?.label && h("small", {}, "current"))));
     if (!options.length) list.append(h("li", { class: "muted", "aria-disabled": "true" }, `No label matches “${typed}”`));
     mark();
   };
@@ -96,14 +96,14 @@ export function larger(scan, sample, entry) {
   });
 }
 
-// Somebody else decided meanwhile: nothing is overwritten before the user says so.
+// The sample was decided elsewhere in the meantime: nothing is overwritten without the user's consent.
 export function conflict(conflicts, onMine) {
   const single = conflicts.length === 1;
   const mine = h("button", { type: "button", class: "act" }, single ? `Use mine: ${words(conflicts[0].decision)}` : "Use mine");
-  const theirs = h("button", { type: "button", class: "act first", autofocus: true }, "Leave it as it is");
-  const dialog = open("conflict", "Decided elsewhere meanwhile",
-    h("h2", {}, single ? "Decided elsewhere meanwhile" : `${plural(conflicts.length, "sample")} decided elsewhere meanwhile`),
-    h("p", {}, "Your decision is not saved. Somebody else, or another tab, was quicker:"),
+  const theirs = h("button", { type: "button", class: "act first", autofocus: true }, "Keep the other decision");
+  const dialog = open("conflict", "Already decided elsewhere",
+    h("h2", {}, single ? "Already decided elsewhere" : `${plural(conflicts.length, "sample")} already decided elsewhere`),
+    h("p", {}, "Your decision was not saved, because another person or another tab decided first:"),
     h("ul", {}, conflicts.slice(0, 5).map(({ sample }) => h("li", {},
       h("b", {}, sample.id ?? `Sample ${sample.index}`), h("span", { class: `badge ${sample.decision?.action ?? "open"}` }, words(sample.decision)),
       sample.decision && h("small", {}, `by ${sample.decision.who}`)))),
@@ -120,18 +120,18 @@ export function conflict(conflicts, onMine) {
 const KEYS = [
   ["s", "relabel as suggested"],
   ["k", "keep the label"],
-  ["r", "another label: type, Enter"],
+  ["r", "choose another label: type, then Enter"],
   ["n", "neither fits: drop, with a note"],
   ["d", "drop"],
-  ["u", "undo, as often as you like"],
-  ["← →", "back, next"],
-  ["space", "larger"],
-  ["g", "grid or one at a time"],
+  ["u", "undo; can be repeated"],
+  ["← →", "previous, next"],
+  ["space", "enlarge"],
+  ["g", "switch between grid and single view"],
   ["Enter", "in the grid: open"],
-  ["x", "in the grid: choose; Shift and arrows choose more"],
-  ["a", "in the grid: choose all that are loaded"],
-  ["Esc", "clear the choice"],
-  ["?", "these keys"],
+  ["x", "in the grid: select; Shift and arrows select more"],
+  ["a", "in the grid: select all loaded samples"],
+  ["Esc", "clear the selection"],
+  ["?", "show these keys"],
 ];
 
 export function help() {

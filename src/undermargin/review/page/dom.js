@@ -1,4 +1,4 @@
-// Elements. Whatever comes from the data goes in as text, never as markup.
+// DOM helpers. Content from the data is inserted as text, never as markup.
 
 export function h(tag, properties = {}, ...children) {
   const element = document.createElement(tag);

@@ -1,4 +1,4 @@
-// Which samples are shown. The choice is part of the address, so a reload comes back to it.
+// Filters. They are part of the address, so that a reload restores them.
 
 import { count, h } from "/page/dom.js";
 
@@ -9,7 +9,7 @@ export function build(form, scan, filters, onChange) {
   const classes = (counts) => scan.classes.map((name, number) => [name, counts[number] ? `${name} (${count(counts[number])})` : name]);
   const choices = {
     verdict: ["Verdict", [...verdicts, ["", "any verdict"]]],
-    label: ["Labelled", [["", "any label"], ...classes(scan.num_flagged_labelled)]],
+    label: ["Labeled", [["", "any label"], ...classes(scan.num_flagged_labelled)]],
     suggested: ["Looks like", [["", "any label"], ...classes(scan.num_flagged_suggested)]],
     standing: ["Decision", [["open", "not decided"], ["any", "any"], ["decided", "decided"], ["keep", "kept"], ["relabel", "relabeled"], ["drop", "dropped"]]],
     order: ["Order", [["suspicion", "most suspicious first"], ["random", "random"]]],
@@ -34,5 +34,5 @@ export function fromAddress() {
 export function toAddress(filters, view, index) {
   const changed = Object.entries(filters).filter(([name, value]) => value !== STANDARD[name]);
   const words = new URLSearchParams([...changed, ...(view === "grid" ? [["view", view]] : []), ...(index === null ? [] : [["index", index]])]);
-  history.replaceState(null, "", words.size ? `/#${words}` : "/"); // the token goes out of sight
+  history.replaceState(null, "", words.size ? `/#${words}` : "/"); // also removes the token from the address bar
 }

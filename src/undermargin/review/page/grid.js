@@ -1,4 +1,4 @@
-// Many samples at once: cards that can be walked over, chosen, and decided together.
+// The grid: cards that can be navigated, selected, and decided together.
 
 import { words } from "/page/decisions.js";
 import { h, percent, plural } from "/page/dom.js";
@@ -38,7 +38,7 @@ export class Grid {
     this.chosen.clear();
     this.cards = [];
     this.list = h("ul", { id: "grid", class: `grid ${this.context.scan.kind}`, role: "listbox", "aria-multiselectable": "true", "aria-label": "Samples, most suspicious first" });
-    this.bulk = h("div", { class: "bulk", role: "toolbar", "aria-label": "Decide the chosen samples", hidden: true });
+    this.bulk = h("div", { class: "bulk", role: "toolbar", "aria-label": "Decide the selected samples", hidden: true });
     this.foot = h("p", { class: "foot muted" });
     this.root.replaceChildren(this.list, this.foot, this.bulk);
     this.watcher?.disconnect();
@@ -55,13 +55,13 @@ export class Grid {
       while (this.cards.length < end) {
         const start = this.cards.length;
         await samples.load(start);
-        if (this.of !== samples || this.cards.length !== start) return; // another filter, or somebody was quicker
+        if (this.of !== samples || this.cards.length !== start) return; // the filter changed, or another call was faster
         for (let position = start; position < samples.size && samples.at(position); position++) this.add(position);
       }
     } catch (error) {
       trouble(error);
     }
-    this.foot.textContent = this.cards.length < samples.size ? `${this.cards.length} of ${samples.size} loaded; more come as you scroll` : `All ${plural(samples.size, "sample")} of this filter`;
+    this.foot.textContent = this.cards.length < samples.size ? `${this.cards.length} of ${samples.size} loaded; scroll for more` : `All ${plural(samples.size, "sample")} that match the filters`;
   }
 
   add(position) {
@@ -84,7 +84,7 @@ export class Grid {
     const card = this.cards[position];
     card.dataset.action = sample.decision?.action ?? "open";
     card.dataset.pending = sample.isPending ? "yes" : "no";
-    card.setAttribute("aria-label", `${sample.id}, labelled ${sample.label}${sample.suggested ? `, looks like ${sample.suggested}` : ""}, ${words(sample.decision)}`);
+    card.setAttribute("aria-label", `${sample.id}, labeled ${sample.label}${sample.suggested ? `, looks like ${sample.suggested}` : ""}, ${words(sample.decision)}`);
     card.querySelector(".caption").replaceChildren(
       h("span", { class: "given" }, sample.label ?? ""),
       sample.suggested !== null && h("span", { class: "rival" }, "→ ", sample.suggested, sample.confidence !== null && h("small", {}, percent(sample.confidence))) || "",
@@ -145,7 +145,7 @@ export class Grid {
     const { act } = this.context;
     const button = (name, key, text) => h("button", { type: "button", class: `act ${name}`, "aria-keyshortcuts": key, onclick: () => act(name) }, h("span", {}, text), h("kbd", {}, key));
     this.bulk.replaceChildren(
-      h("span", { class: "how-many" }, `${plural(this.chosen.size, "sample")} chosen`),
+      h("span", { class: "how-many" }, `${plural(this.chosen.size, "sample")} selected`),
       button("suggest", "s", "As suggested"), button("keep", "k", "Keep"), button("relabel", "r", "Relabel…"), button("drop", "d", "Drop"), button("clear", "Esc", "Clear"));
   }
 

@@ -1,16 +1,16 @@
-// What a sample looks like: a picture, a text, the cells of a row.
+// How samples are displayed: images, texts, rows of a table.
 
 import { picture } from "/page/api.js";
 import { h } from "/page/dom.js";
 import { SMALL } from "/page/samples.js";
 
-const ABREAST = 3; // kept rows of a class beside a row
+const ABREAST = 3; // kept rows per class to compare a row with
 
 export function small(scan, sample, label) {
   if (scan.kind === "images") return thumbnail(sample.index, label);
   if (scan.kind === "text") return h("p", { class: "excerpt", dir: "auto" }, sample.text + (sample.is_cut ? " …" : ""));
   if (scan.kind === "table") return cells(sample.cells.slice(0, 7));
-  return h("p", { class: "excerpt muted" }, "Embeddings cannot be shown.");
+  return h("p", { class: "excerpt muted" }, "Embeddings cannot be displayed.");
 }
 
 export function thumbnail(index, label) {
@@ -19,7 +19,7 @@ export function thumbnail(index, label) {
   return image;
 }
 
-const broken = () => h("p", { class: "broken" }, "This picture cannot be shown.");
+const broken = () => h("p", { class: "broken" }, "This image cannot be displayed.");
 
 export function large(scan, sample, entry) {
   if (scan.kind === "images") {
@@ -35,7 +35,7 @@ export function large(scan, sample, entry) {
     return h("div", { class: `prose${text.length > 600 ? " long" : ""}`, dir: "auto", tabindex: text.length > 600 && "0" }, text || "(empty)");
   }
   if (scan.kind === "table") return comparison(sample, entry.ready);
-  return h("p", { class: "muted" }, "Embeddings cannot be shown; go by the id.");
+  return h("p", { class: "muted" }, "Embeddings cannot be displayed; use the id to look up the sample.");
 }
 
 export function cells(pairs) {
@@ -44,7 +44,7 @@ export function cells(pairs) {
 
 const shown = (value) => (value === null ? h("span", { class: "muted" }, "missing") : value);
 
-// A row beside kept rows of both classes; where one of them agrees with it, the cell is marked.
+// A row next to kept rows of both classes; cells that are equal to the row's are marked.
 function comparison(sample, whole) {
   const groups = (whole?.neighbours ?? []).map((group) => ({ ...group, samples: group.samples.slice(0, ABREAST) }));
   const others = groups.flatMap((group) => group.samples);
@@ -60,7 +60,7 @@ function comparison(sample, whole) {
         const theirs = other.cells[row]?.[1] ?? null;
         return h("td", { class: `${edge(other)}${theirs === value ? " same" : ""}` }, shown(theirs));
       })));
-  return h("div", { class: "comparison", tabindex: "0", role: "region", "aria-label": "The row beside kept rows" }, h("table", {}, head, h("tbody", {}, rows)));
+  return h("div", { class: "comparison", tabindex: "0", role: "region", "aria-label": "Comparison with kept rows" }, h("table", {}, head, h("tbody", {}, rows)));
 }
 
 export function neighbours(scan, whole) {
@@ -69,6 +69,6 @@ export function neighbours(scan, whole) {
     h("section", { class: "neighbours", "aria-label": `Kept as ${group.label}` },
       h("h3", {}, "Kept as ", h("b", {}, group.label)),
       group.samples.length
-        ? h("ul", { class: scan.kind }, group.samples.map((one) => h("li", {}, small(scan, one, `A kept sample labelled ${group.label}`))))
+        ? h("ul", { class: scan.kind }, group.samples.map((one) => h("li", {}, small(scan, one, `A kept sample labeled ${group.label}`))))
         : h("p", { class: "muted" }, "No kept samples.")));
 }

@@ -1,4 +1,4 @@
-// The page: what is shown, what a key does, and what comes of it.
+// The page: state, keys and actions.
 
 import { get } from "/page/api.js";
 import { Decisions, words } from "/page/decisions.js";
@@ -93,7 +93,7 @@ function act(name) {
 
 function suggest(targets) {
   const able = targets.filter((sample) => sample.suggested !== null);
-  if (!able.length) return say("There is no suggestion here");
+  if (!able.length) return say("There is no suggested label");
   const labels = new Set(able.map((sample) => sample.suggested));
   if (labels.size === 1) return decide(able, { action: "relabel", label: able[0].suggested });
   return decideEach(able);
@@ -106,7 +106,7 @@ async function decide(targets, decision) {
   await confirmed(sent);
 }
 
-// Each to its own suggestion, as one step to take back.
+// Relabel each sample with its own suggestion, as one step in the undo history.
 async function decideEach(targets) {
   const wanted = targets.map((sample) => ({ sample, before: sample.decision, decision: { action: "relabel", label: sample.suggested } }));
   const sent = context.decisions.send(wanted, (step) => context.decisions.remember(step));
@@ -119,9 +119,9 @@ async function undo() {
   const { decisions, samples, view } = context;
   await decisions.last;
   const step = decisions.undo();
-  if (!step) return say("Nothing to take back in this tab");
+  if (!step) return say("Nothing to undo in this tab");
   const sent = decisions.restore(step, (index) => samples.find(index));
-  say(`Taken back: ${plural(step.length, "decision")}`);
+  say(`Undone: ${plural(step.length, "decision")}`);
   const position = samples.positions.get(step[0].index);
   if (position !== undefined && step.length === 1) go(position);
   else if (view === views.grid) view.focus();
@@ -151,13 +151,13 @@ function report(progress) {
   const parts = [h("span", {}, h("b", {}, count(decided)), ` of ${count(all)} decided`)];
   if (precision !== null) {
     const range = decided < all ? ` (${Math.round(100 * interval[0])}–${Math.round(100 * interval[1])} %)` : "";
-    parts.push(h("span", { title: "Share of the decided flags that were relabeled or dropped, with its 95 % interval. It holds for all flags if you go through them in random order; the most suspicious ones are right more often." }, h("b", {}, percent(precision)), ` were wrong${range}`));
+    parts.push(h("span", { title: "Share of the decided samples that were relabeled or dropped, with a 95 % interval. It is an estimate for all flagged samples only if you review them in random order: the most suspicious samples are wrong more often." }, h("b", {}, percent(precision)), ` were wrong${range}`));
   }
-  if (pace !== null) parts.push(h("span", { class: "pace" }, `${Math.round(pace)} a minute`));
+  if (pace !== null) parts.push(h("span", { class: "pace" }, `${Math.round(pace)} per minute`));
   byId("progress-text").replaceChildren(...parts);
 }
 
-// Behind the last sample of a filter, or where it has none.
+// Shown after the last sample of a filter, or if no sample matches.
 function ending() {
   const { progress, scan, samples } = context;
   const isDone = progress.num_decided >= progress.num_flagged;
@@ -167,17 +167,17 @@ function ending() {
     refilter(wanted);
   } }, text);
   if (isDone) {
-    return h("section", { class: "ending" }, h("h2", {}, progress.num_flagged ? "All flagged samples are decided" : "Nothing was flagged"),
+    return h("section", { class: "ending" }, h("h2", {}, progress.num_flagged ? "All flagged samples are decided" : "No sample was flagged"),
       h("p", {}, "Next, in the terminal:"), command,
-      button("Go through them again", { ...filters.STANDARD, standing: "decided" }));
+      button("Review them again", { ...filters.STANDARD, standing: "decided" }));
   }
   const left = progress.num_flagged - progress.num_decided;
   const here = { ...context.filters };
   return h("section", { class: "ending" },
-    h("h2", {}, samples.size ? "That was the last one here" : "No sample passes these filters"),
+    h("h2", {}, samples.size ? "This was the last sample" : "No sample matches these filters"),
     h("p", {}, `${plural(left, "flagged sample")} ${left === 1 ? "is" : "are"} not decided yet.`),
-    samples.size && here.standing === "open" && !isStandard(here) ? button("Look again with these filters", here) : null,
-    button("Show what is left", filters.STANDARD));
+    samples.size && here.standing === "open" && !isStandard(here) ? button("Repeat with these filters", here) : null,
+    button("Show the remaining samples", filters.STANDARD));
 }
 
 const isStandard = (wanted) => Object.entries(filters.STANDARD).every(([name, value]) => wanted[name] === value);
@@ -209,11 +209,11 @@ function press_key(event) {
   if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches("select, input, textarea")) return;
   const isGrid = context.view === views.grid;
   const onButton = event.target.matches("button, summary, [tabindex='0']:not(.card)") && event.target !== main;
-  if ((event.key === " " || event.key === "Enter") && onButton) return; // it is the button's
+  if ((event.key === " " || event.key === "Enter") && onButton) return; // the key belongs to the button
   const own = isGrid ? gridKey(event) : oneKey(event);
   const general = KEYS[event.key] ? () => act(KEYS[event.key]) : { g: toggle, "?": dialogs.help }[event.key];
   const doing = own ?? general;
-  if (!doing || (event.repeat && doing !== own)) return; // a key held down moves, it does not decide
+  if (!doing || (event.repeat && doing !== own)) return; // holding a key down moves but does not decide
   event.preventDefault();
   doing();
 }

@@ -1,4 +1,4 @@
-// One sample at a time: the sample, what is claimed about it, what can be decided, and others to compare it with.
+// The single view: a sample, its label and suggested label, the possible decisions, and samples to compare with.
 
 import { words } from "/page/decisions.js";
 import { count, h, percent } from "/page/dom.js";
@@ -40,7 +40,7 @@ export class One {
     else entry.whole.then(() => this.fill(sample, entry), (error) => this.context.trouble(error));
   }
 
-  // What takes a moment longer: the whole text, the neighbours.
+  // Content that takes longer to load: the full text and the samples to compare with.
   fill(sample, entry) {
     if (this.targets[0] !== sample) return;
     const { scan } = this.context;
@@ -58,7 +58,7 @@ export class One {
     this.panel.replaceChildren(
       h("p", { class: "where" }, h("span", {}, `${count(this.position + 1)} of ${count(this.context.samples.size)}`), h("span", { class: "id", title: sample.id }, sample.id)),
       h("dl", { class: "labels" },
-        h("div", {}, h("dt", {}, "Labelled"), h("dd", {}, sample.label ?? "nothing")),
+        h("div", {}, h("dt", {}, "Labeled"), h("dd", {}, sample.label ?? "nothing")),
         sample.suggested !== null && h("div", { class: "suggested" }, h("dt", {}, "Looks like"), h("dd", {}, sample.suggested, confidence(sample)))),
       h("p", { class: `standing ${action ?? "open"}`, data: { pending: sample.isPending ? "yes" : "no" } }, standing(sample)),
       h("div", { class: "acts", role: "group", "aria-label": "Decide" },
@@ -68,10 +68,10 @@ export class One {
         button("neither", "n", "Neither fits"),
         button("drop", "d", "Drop")),
       h("div", { class: "moves" },
-        button("back", "←", "Back"), button("undo", "u", "Undo"), button("larger", "␣", "Larger"), button("next", "→", "Next")));
+        button("back", "←", "Back"), button("undo", "u", "Undo"), button("larger", "␣", "Enlarge"), button("next", "→", "Next")));
   }
 
-  // The neighbours on the way, so that the next key shows at once what is asked for.
+  // Prefetch nearby samples, so that the next one is shown without delay.
   prefetch(position) {
     const { samples, details } = this.context;
     for (const step of [1, 2, 3, -1]) {
@@ -100,7 +100,7 @@ export class One {
 
 function confidence(sample) {
   if (sample.confidence === null) return null;
-  return h("span", { class: "confidence", title: `In ${percent(sample.confidence)} of the epochs it was ahead of all other labels` }, percent(sample.confidence));
+  return h("span", { class: "confidence", title: `This label had the largest logit in ${percent(sample.confidence)} of the epochs` }, percent(sample.confidence));
 }
 
 function standing(sample) {

@@ -1,5 +1,5 @@
-// The samples behind the filters, a page at a time. Their order stays as it was when the filters were set: what is
-// decided meanwhile is marked and does not move.
+// The samples that match the filters, loaded page by page. Their order is fixed when the filters are set: samples that
+// are decided afterwards are marked and keep their place.
 
 import { get, picture } from "/page/api.js";
 
@@ -58,7 +58,7 @@ export class Samples {
   }
 }
 
-// Samples in full, and their pictures: fetched before they are needed, a few kept.
+// Full samples and their images: fetched before they are needed; a limited number is cached.
 export class Details {
   constructor(hasPictures) {
     this.hasPictures = hasPictures;
@@ -79,7 +79,7 @@ export class Details {
   image(index) {
     const image = new Image();
     image.src = picture(index, LARGE);
-    image.decode?.().catch(() => {}); // a broken one says so where it is shown
+    image.decode?.().catch(() => {}); // errors are handled where the image is shown
     return image;
   }
 }
