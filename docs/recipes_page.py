@@ -70,7 +70,7 @@ fitted.test_error(), fitted.verdicts.summary()["flagged_share"]
 
 - `model` is a function from the number of outputs to a network. (Recipe `aum` asks for one output more than there are
   classes.) The network gets images as floats around 0, (batch, channels, height, width), and other data with mean 0 and
-  standard deviation 1. The [paper's networks](official-data.md) go by their names: `model="lenet5"`.
+  standard deviation 1. For the [paper's networks](official-data.md#networks), pass the name: `model="lenet5"`.
 - `Budget` defaults to the paper's optimizer: SGD with learning rate .1, momentum .9 and weight decay 1e-4, for networks
   with batch normalization. For networks without it, use a tenth of that learning rate, or `optimizer="adamw"` with
   .001. Whether a recipe helps can depend on the learning rate, so compare recipes at one that works well for standard

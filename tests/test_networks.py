@@ -60,7 +60,9 @@ def test_scan_trains_any_network_of_the_table_on_images(name, rng):
 
 def test_a_model_of_another_kind_of_data_is_refused_with_those_there_are():
     samples = Samples("embeddings", np.zeros((4, 2), np.float32), np.array([0, 1, 0, 1]), ["a", "b"])
-    with pytest.raises(ModelError, match="resnet20 is a model of images; those for embeddings: network, linear, boost"):
+    with pytest.raises(
+        ModelError, match="resnet20 is a model for images; models for embeddings: network, linear, boost"
+    ):
         plan(samples, model="resnet20")
 
 

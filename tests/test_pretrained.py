@@ -143,12 +143,12 @@ def test_grey_images_are_the_same_as_grey_photos(vit, photos):
 
 @pytest.mark.parametrize("images", [np.zeros((2, 8, 8, 3), np.float32), np.zeros((2, 8, 8, 4), np.uint8)])
 def test_images_of_another_shape_or_type_are_refused(vit, images):
-    with pytest.raises(InputError, match=r"expected bytes \(samples, height, width, 1 or 3\)"):
+    with pytest.raises(InputError, match=r"expected uint8 \(samples, height, width, 1 or 3\)"):
         features(f"hf:{vit}", images)
 
 
 def test_no_samples_are_refused():
-    with pytest.raises(InputError, match="no samples"):
+    with pytest.raises(InputError, match="inputs are empty"):
         features("minilm", [])
 
 
@@ -162,7 +162,7 @@ def test_scaling_takes_out_mean_and_deviation_and_keeps_a_plain_image_plain():
 
 def test_the_size_of_images_is_known_before_they_are_loaded(vit, bert):
     assert image_size(f"hf:{vit}") == 16
-    with pytest.raises(ModelError, match="not a model of images"):
+    with pytest.raises(ModelError, match="so it is not an image model"):
         image_size(f"hf:{bert}")
 
 
@@ -188,19 +188,17 @@ def test_a_model_is_of_images_or_of_text(bert, vit):
     check(f"hf:{bert}")
     check(f"hf:{bert}", "text")
     check(f"hf:{vit}", "images")
-    with pytest.raises(ModelError, match="has no tokenizer; it is not a model of text"):
+    with pytest.raises(ModelError, match="has no tokenizer, so it is not a text model"):
         check(f"hf:{vit}", "text")
-    with pytest.raises(ModelError, match="hf-tune:.* is a model of text; those for images: resnet8-fast, .*, hf:NAME"):
+    with pytest.raises(ModelError, match="hf-tune:.* is a model for text; models for images: resnet8-fast, "):
         check(f"hf-tune:{vit}", "images")
-    with pytest.raises(ModelError, match="is a model of text; those for table: network, boosting"):
+    with pytest.raises(ModelError, match="is a model for text; models for table: network, boosting"):
         check("minilm", "table")
 
 
 def test_an_unknown_name_is_answered_with_the_names_there_are():
     for name in ("resnet51", "keras:resnet50", "hf:", ""):
-        with pytest.raises(
-            ModelError, match="there is no model .*; choose from resnet8-fast, .*, minilm, .*hf-tune:NAME"
-        ):
+        with pytest.raises(ModelError, match="unknown model .*; choose from resnet8-fast, .*, hf-tune:NAME"):
             check(name)
     assert [name for name in names() if is_tuned(name)] == ["hf-tune:NAME"]
 
@@ -252,7 +250,7 @@ def test_missing_weights_are_not_made_up(bert, tmp_path):
     np.testing.assert_array_equal(features(f"hf:{tmp_path}", TEXTS), features(f"hf:{bert}", TEXTS))
     lacking = {name: value for name, value in unused.items() if "word_embeddings" not in name}
     save_file(lacking, tmp_path / "model.safetensors", metadata={"format": "pt"})
-    with pytest.raises(ModelError, match="lacks 1 of its weights, embeddings.word_embeddings.weight first"):
+    with pytest.raises(ModelError, match="lacks 1 weights, the first is embeddings.word_embeddings.weight"):
         features(f"hf:{tmp_path}", TEXTS)
 
 
@@ -297,7 +295,7 @@ def test_a_broken_library_is_one_line_that_says_so(monkeypatch, tmp_path):
     (tmp_path / "timm.py").write_text("raise RuntimeError('operator torchvision::nms does not exist\\nsee above')")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "timm", raising=False)
-    with pytest.raises(ModelError, match=r"timm is installed but does not import beside torch .* \(operator torchv"):
+    with pytest.raises(ModelError, match=r"timm is installed but cannot be imported with torch .* \(operator torchv"):
         check("timm:resnet18")
 
 
@@ -322,7 +320,7 @@ def test_a_missing_library_is_named_with_what_to_install(monkeypatch, name, modu
     for loaded in [key for key in sys.modules if key.partition(".")[0] == module]:
         monkeypatch.delitem(sys.modules, loaded)
     monkeypatch.setattr(sys, "meta_path", [Missing(), *sys.meta_path])
-    with pytest.raises(ModelError, match=rf'{module} is not installed; pip install "undermargin\[{extra}\]"'):
+    with pytest.raises(ModelError, match=rf'{module} is not installed; run pip install "undermargin\[{extra}\]"'):
         check(name)
 
 
@@ -379,7 +377,7 @@ def test_torchvision_features_are_what_the_last_layer_is_given(fake_torchvision,
 
 def test_torchvision_names_are_checked(fake_torchvision):
     for name in ("large", "googlenet"):
-        with pytest.raises(ModelError, match=f"no classifier '{name}'; it has tiny"):
+        with pytest.raises(ModelError, match=f"no classifier '{name}'; choose from tiny"):
             check(f"torchvision:{name}")
 
 
@@ -405,7 +403,7 @@ def test_timm_models_come_without_their_classifier(fake_timm, photos):
 
 
 def test_timm_names_are_checked_and_the_nearest_are_shown(fake_timm):
-    with pytest.raises(ModelError, match="no pretrained model 'tin'; the nearest names are tiny, small"):
+    with pytest.raises(ModelError, match="no pretrained model 'tin'; the closest names are tiny, small"):
         check("timm:tin")
 
 

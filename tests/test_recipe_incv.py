@@ -9,12 +9,12 @@ from undermargin.errors import InputError
 from undermargin.recipes import Budget, Known
 from undermargin.recipes.incv import (
     Incv,
+    SelectedFirst,
     discarded,
     estimated_noise,
     noise_among_selected,
     num_rounds_of_best,
 )
-from undermargin.recipes.selected_first import SelectedFirst
 from undermargin.training.objective import Step
 
 

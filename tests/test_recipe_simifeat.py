@@ -4,8 +4,15 @@ import torch
 
 from undermargin import recipes
 from undermargin.recipes import simifeat
-from undermargin.recipes.simifeat import SimiFeat, against_rival, label_votes, nearest, wrong_shares
-from undermargin.recipes.transition import disagreement, transition
+from undermargin.recipes.simifeat import (
+    SimiFeat,
+    against_rival,
+    disagreement,
+    label_votes,
+    nearest,
+    transition,
+    wrong_shares,
+)
 
 T = torch.tensor([[0.8, 0.2, 0.0], [0.1, 0.9, 0.0], [0.0, 0.3, 0.7]], dtype=torch.float64)
 SHARES = torch.tensor([0.5, 0.2, 0.3], dtype=torch.float64)

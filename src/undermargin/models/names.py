@@ -1,4 +1,4 @@
-"""Models by name: which there are for a kind of data, and whether one can be used, before any time is spent."""
+"""Names of models, and early checks that a model is available."""
 
 from undermargin.errors import ModelError
 from undermargin.models.table import MODELS, ImageEncoder, Model, TextEncoder
@@ -6,7 +6,7 @@ from undermargin.sources.samples import Kind
 
 
 def names(kind: Kind | None = None) -> list[str]:
-    """What a model may be called; behind a colon comes the library's own name, a hub's name or a folder.
+    """The valid names; NAME stands for a name in that library, on the hub, or a folder.
 
     >>> names("text")
     ['latent', 'minilm', 'hf:NAME', 'hf-tune:NAME']
@@ -36,50 +36,50 @@ def row(name: str) -> Model:
     """A model's row; raises if there is none."""
     family, own_name = split(name)
     if family not in MODELS or not own_name:
-        raise ModelError(f"there is no model {name!r}; choose from {', '.join(names())}")
+        raise ModelError(f"unknown model {name!r}; choose from {', '.join(names())}")
     return MODELS[family]
 
 
 def check(name: str, kind: Kind | None = None) -> None:
-    """Raise unless there is a model of this name, it takes data of this kind, and what it needs is installed."""
+    """Raise `ModelError` unless the name exists, its library works, and the model accepts data of this kind."""
     kinds = row(name).kinds
     if kind is not None and kind not in kinds:
-        raise ModelError(f"{name} is a model of {' and '.join(kinds)}; those for {kind}: {', '.join(names(kind))}")
+        raise ModelError(f"{name} is a model for {' and '.join(kinds)}; models for {kind}: {', '.join(names(kind))}")
     failures = [failure for known in ((kind,) if kind else kinds) if (failure := _failure(name, known))]
     if len(failures) == (1 if kind else len(kinds)):
         raise failures[0]
 
 
 def is_pretrained(name: str) -> bool:
-    """Whether the weights of this model come from elsewhere."""
+    """Whether this model comes with weights."""
     return bool(row(name).encoders)
 
 
 def is_tuned(name: str) -> bool:
-    """Whether the whole pretrained network is trained on the data, and not a small one on its features."""
+    """Whether the whole network is fine-tuned, instead of a small network on its features."""
     return name.startswith("hf-tune:")
 
 
 def encoder(name: str, kind: Kind) -> tuple[ImageEncoder | TextEncoder, str]:
-    """How a pretrained model is loaded for this kind of data, and the name that its functions take."""
+    """The encoder of a pretrained model for this kind of data, and the name to pass to its functions."""
     check(name, kind)
     return row(name).encoders[kind], split(name)[1]
 
 
 def takes_images(name: str) -> bool:
-    """Whether it is a pretrained model of images that can be used here."""
+    """Whether this is a pretrained image model that is available."""
     return "images" in row(name).encoders and _failure(name, "images") is None
 
 
 def image_size(name: str) -> int:
-    """The side, in pixels, of the images this model was trained on: smaller ones are scaled up and tell it less."""
+    """The side in pixels of the images that this model was trained on; smaller images are scaled up, with some loss."""
     found, own_name = encoder(name, "images")
     size: int = found.prepare(own_name).size
     return size
 
 
 def split(name: str) -> tuple[str, str]:
-    """The name of a model's row, and the name its functions take.
+    """The name of the row, and the name to pass to its functions.
 
     >>> split("timm:resnet18.a1_in1k"), split("minilm")
     (('timm:', 'resnet18.a1_in1k'), ('minilm', 'minilm'))

@@ -19,7 +19,7 @@ def small_cnn(num_outputs: int, *, channels: int = 1, width: int = 32, depth: in
 
 
 def small(num_outputs: int, *, channels: int = 1, side: int = 8, width: int = 32) -> nn.Module:  # noqa: ARG001
-    """For images of a few pixels, of any side."""
+    """A small convolutional network for images of any side."""
     return small_cnn(num_outputs, channels=channels, width=width)
 
 

@@ -1,8 +1,8 @@
 """The table of models: what each is for, how large it is, and what it needs.
 
-A row with `make` is a network for images, with weights that are drawn. It takes numbers (batch, channels, height,
-width); `images.Normalised` and `images.Standardised` turn bytes into these. Rows of pretrained models end in a colon
-where a name of the library's own follows. What the other rows are trained on is decided in `training.plan`.
+A row with `make` is a network for images, built from the number of outputs and the shape of the images. It expects
+floats (batch, channels, height, width); `images.Normalised` and `images.Standardised` convert uint8 images. The name of
+a pretrained model ends in a colon if a name in its library follows. `training.plan` prepares the data of other rows.
 """
 
 from collections.abc import Callable, Mapping
@@ -29,24 +29,24 @@ NUM_CLASSES = 10  # of the networks whose parameters are counted
 
 
 class MakeNetwork(Protocol):
-    """Makes a network; channels and side default to those of the images that it is known for."""
+    """Builds a network; channels and side default to the data set that the network is usually trained on."""
 
     def __call__(self, num_outputs: int, *, channels: int = ..., side: int = ...) -> nn.Module:
-        """A network with fresh weights, for images of this side in pixels."""
+        """A newly initialized network for images with this side in pixels."""
 
 
 class ImageEncoder(NamedTuple):
-    """How a pretrained network for images is prepared, which is quick and finds what is missing, and loaded."""
+    """A pretrained image model. `prepare` is quick and raises if something is missing; `load` reads the weights."""
 
     prepare: Callable[[str], Scaling]
-    load: Callable[[str], nn.Module]  # float (batch, 3, size, size) -> (batch, numbers)
+    load: Callable[[str], nn.Module]  # float (batch, 3, size, size) -> (batch, features)
 
 
 class TextEncoder(NamedTuple):
-    """The same for text, which is prepared by a tokenizer."""
+    """A pretrained text model; `prepare` returns the tokenizer."""
 
     prepare: Callable[[str], Any]
-    load: Callable[[str], nn.Module]  # tokens and their mask (batch, tokens) -> (batch, numbers)
+    load: Callable[[str], nn.Module]  # tokens and mask (batch, tokens) -> (batch, features)
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Model:
 
     @property
     def num_parameters(self) -> int | None:
-        """How many, with ten classes; None where that depends on the data or on the name behind the colon."""
+        """The number of parameters with ten classes; None if it depends on the data or on the name after the colon."""
         if self.make is None:
             return self.known_parameters
         with torch.device("meta"):  # no memory, no draws
@@ -87,7 +87,7 @@ _HUGGING_FACE: Mapping[Kind, ImageEncoder | TextEncoder] = {
 
 MODELS: Mapping[str, Model] = MappingProxyType(
     {
-        # chosen for data that name no model: the first of their kind
+        # the defaults: the first row for a kind of data
         "resnet8-fast": _network(
             "residual network whose first convolution leaves about 16 pixels a side", fast_resnet, depth=8
         ),
@@ -117,7 +117,7 @@ MODELS: Mapping[str, Model] = MappingProxyType(
         "lenet": _network("LeNet for MNIST, as in Caffe", lenet),
         "lenet5": _network("LeNet-5", lenet5),
         "lenet-cifar": _network("LeNet-5 for small photos", lenet_cifar),
-        # the same on less than a GPU: the first convolution halves the image
+        # for laptops and desktops: the first convolution halves the image
         "resnet8-half": _network("residual network, image halved at once", small_resnet, depth=8, is_halved=True),
         "resnet14-half": _network("residual network, image halved at once", small_resnet, depth=14, is_halved=True),
         "resnet32-half": _network("residual network, image halved at once", small_resnet, depth=32, is_halved=True),

@@ -1,19 +1,22 @@
 """INCV: iterated cross-validation selects samples whose held-out predictions match their labels; two networks are then
 trained by co-teaching, first on the selected samples only (Chen et al. 2019)."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from scipy.special import log_softmax
+from torch import Tensor
 
+from undermargin.recipes.co_teaching import cross_entropies
 from undermargin.recipes.fitted import Fitted
-from undermargin.recipes.held_out import HeldOut
 from undermargin.recipes.lesson import Lesson, Mask, watched
-from undermargin.recipes.selected_first import SelectedFirst
 from undermargin.tracking.run import Run
 from undermargin.training.engine import Rows
+from undermargin.training.network import Training
+from undermargin.training.objective import Objective, Step, weighted
 from undermargin.verdicts.identify import identify
 
 Values = npt.NDArray[np.float64]
@@ -115,6 +118,88 @@ class Incv:
         training, _ = replace(lesson, rows=rows).shortened(epochs).train(stage, objective)
         objective.look(training)
         return objective.logits.double().numpy()
+
+
+class HeldOut(Objective):
+    """Keeps the logits of held-out samples, from the last epoch or from the one that agreed best with the labels."""
+
+    def __init__(self, rows: Rows, *, is_best_kept: bool) -> None:
+        self.rows = rows
+        self.is_best_kept = is_best_kept
+        self.logits = torch.zeros(0)
+        self.agreement = torch.tensor(-1.0)
+
+    def begin_epoch(self, training: Training, epoch: int, generator: torch.Generator) -> None:  # noqa: ARG002
+        """Predict the held-out samples with the network after the previous epoch."""
+        if self.is_best_kept and epoch:
+            self.look(training)
+
+    def look(self, training: Training) -> None:
+        """Predict the held-out samples and keep the logits if they are the ones wanted."""
+        logits = training.outputs(self.rows).cpu()
+        labels = training.labels.cpu()[torch.from_numpy(self.rows)]
+        agreement = (logits.argmax(1) == labels).float().mean()
+        if not self.is_best_kept or agreement > self.agreement:
+            self.logits, self.agreement = logits, agreement
+
+    def tensors(self) -> dict[str, Tensor]:
+        """The kept logits and their agreement, for a checkpoint."""
+        return {"logits": self.logits, "agreement": self.agreement}
+
+    def load(self, tensors: Mapping[str, Tensor]) -> None:
+        """Restore the kept logits and their agreement."""
+        self.logits, self.agreement = tensors["logits"].cpu(), tensors["agreement"].cpu()
+
+
+class SelectedFirst(Objective):
+    """Trains each network on the samples of a batch that have the smallest losses under the other network.
+
+    The number of samples used is the expected number of correctly labeled ones among the selected samples of the batch;
+    candidates compete with selected samples for these places.
+    """
+
+    def __init__(
+        self,
+        is_selected: Tensor,
+        candidates: Tensor,
+        *,
+        noise_rate: float,
+        gradual_epochs: int,
+        candidates_after: float,
+    ) -> None:
+        self.is_selected = is_selected  # (samples,)
+        self.candidates = candidates  # indices
+        self.noise_rate = noise_rate  # among the selected samples
+        self.gradual_epochs = gradual_epochs
+        self.candidates_after = candidates_after  # share of the training
+        self.drawn = candidates[:0]  # the candidates of this epoch, in random order
+
+    def begin_epoch(self, training: Training, epoch: int, generator: torch.Generator) -> None:
+        """Shuffle the candidates, once they take part."""
+        self.is_selected = self.is_selected.to(training.device)
+        is_time = epoch >= int(self.candidates_after * training.budget.epochs)
+        self.drawn = (
+            self.candidates[torch.randperm(len(self.candidates), generator=generator)]
+            if is_time
+            else self.candidates[:0]
+        )
+
+    def batches(self, order: Tensor, batch_size: int, epoch: int) -> list[Tensor]:
+        """Batches of selected samples, each followed by its share of the candidates, at most half a batch."""
+        batches = super().batches(order, batch_size, epoch)
+        size = min(len(self.drawn) * batch_size // len(order), batch_size // 2)
+        if not size:
+            return batches
+        parts = torch.split(self.drawn, size)
+        return [torch.cat([batch, part]) for batch, part in zip(batches, parts, strict=False)] + batches[len(parts) :]
+
+    def loss(self, step: Step) -> Tensor:
+        """The sum of the two networks' mean losses, each on the small-loss samples of the other."""
+        losses = cross_entropies(step.outputs, step.labels)
+        left_out = self.noise_rate * min(1.0, step.epoch / max(self.gradual_epochs, 1))
+        num_kept = (self.is_selected[step.indices].sum() * (1 - left_out)).round().clamp(min=1)
+        is_easy = (losses.detach().argsort(0).argsort(0) < num_kept).float()
+        return weighted(losses[:, 0], is_easy[:, 1]) + weighted(losses[:, 1], is_easy[:, 0])
 
 
 def estimated_noise(agreement: float, num_classes: int) -> float:

@@ -1,6 +1,6 @@
-"""How a data set is trained on if nothing else is asked for: chosen from its kind and size.
+"""The default training plan, chosen from the kind and size of a data set.
 
-AUM works while the network has not yet memorized the wrong labels, so small data sets get small networks, dropout or
+AUM works as long as the network has not memorized the wrong labels, so small data sets get small networks, dropout or
 augmentation, and few epochs.
 """
 
@@ -29,20 +29,23 @@ from undermargin.training.features import Vectors, latent, standardised
 from undermargin.training.network import NetworkPlan, accelerator, build
 
 MakeModel = Callable[[int], nn.Module]
-FEATURE_EPOCHS = 8  # of a small network on pretrained features, which have enough numbers to memorize labels soon
+FEATURE_EPOCHS = 8  # limit for small networks on pretrained features, which memorize these large vectors quickly
 SMALL, SMALL_FOLDS = 1500, 5  # samples; folds of fewer
-TINY = 16  # pixels: images with shorter sides are too small for strides
+TINY = 16  # pixels: images with a shorter side are too small for strided convolutions
 # networks that scans describe in other words than their names; version 0.1 knew them as resnet8 and resnet20
 DESCRIBED = {"resnet8-fast": "ResNet-8", "resnet20-fast": "ResNet-20"}
 
 
 def plan(samples: Samples, *, model: str | MakeModel | None = None, precision: str = "no") -> Plan:
-    """The plan for these samples. `model` is the name of a model, or a function that makes a network from a number of
-    outputs; None: the default for this kind of data."""
+    """The training plan for these samples.
+
+    `model` is the name of a row of MODELS, or a function from the number of outputs to a network. The default is the
+    first row for this kind of data.
+    """
     name = names.default(samples.kind) if model is None or callable(model) else model
     chosen = _named(samples, name, precision)
     if callable(model) and isinstance(chosen, NetworkPlan):
-        # the user's own network in our loop; images come to it as numbers around 0, channels first
+        # a network of the user's own; it gets images as floats around 0, channels first
         make = partial(_normalised, model) if samples.kind == "images" else model
         chosen = replace(chosen, model=_described(model), make_model=make)
     return replace(chosen, precision=precision) if isinstance(chosen, NetworkPlan) else chosen
@@ -56,7 +59,7 @@ def stored_model(config: Mapping[str, object]) -> str | None:
 
 
 def check_model(model: str | MakeModel | None) -> int | None:
-    """Raise for an unknown model before any data are loaded; returns the image size that a pretrained one wants."""
+    """Raise `ModelError` for an unknown model before data are loaded; returns the image size of a pretrained model."""
     if not isinstance(model, str):
         return None
     names.check(model)
@@ -72,13 +75,13 @@ def _named(samples: Samples, name: str, precision: str) -> NetworkPlan | Boostin
 
 
 def _described(make_model: MakeModel) -> str:
-    """The user's own network, identified by its layers."""
+    """A name for the user's own network that includes a hash of its layers."""
     layers = repr(build(make_model, 2, seed=0))
     return f"the user's own ({hashlib.sha256(layers.encode()).hexdigest()[:8]})"
 
 
 def _pretrained(samples: Samples, name: str, precision: str) -> NetworkPlan:
-    """A small network on the features of a pretrained one; or the pretrained one itself, if it is tuned."""
+    """A small network on the features of a pretrained one, or the pretrained network itself if it is fine-tuned."""
     from undermargin.models.pretrained import frozen, tuned
 
     if names.is_tuned(name):
@@ -96,7 +99,7 @@ def _normalised(make_model: MakeModel, num_outputs: int, *, from_black: bool = F
 def _images(samples: Samples, name: str, make_network: MakeNetwork) -> NetworkPlan:
     _, height, width, channels = samples.inputs.shape
     side = min(height, width)
-    # digits and letters are gray and must not be mirrored; photos have colors
+    # grayscale images are mostly digits and letters, which must not be mirrored; color images are photos
     augment = Augmentation(pixels=max(1, side // 8), flips=channels == 3)
     pixels = samples.inputs if isinstance(samples.inputs, Pixels) else torch.from_numpy(samples.inputs)
     if side < TINY and name == names.default("images"):
@@ -125,7 +128,7 @@ def _linear(samples: Samples) -> NetworkPlan:
 def _table(samples: Samples) -> NetworkPlan:
     columns: Columns = samples.inputs
     missing = np.isnan(columns.numbers)
-    shown = missing.any(0)  # that a number is missing may say something itself
+    shown = missing.any(0)  # a missing value can be informative
     numbers = standardised(columns.numbers)
     numbers[missing] = 0
     inputs = (

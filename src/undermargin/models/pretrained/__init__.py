@@ -1,1 +1,1 @@
-"""Pretrained networks: frozen features of images and texts, or a text network to be tuned."""
+"""Pretrained models: frozen features of images and texts, or a text network to fine-tune."""

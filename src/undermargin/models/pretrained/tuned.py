@@ -1,11 +1,10 @@
-"""A pretrained text network trained as a whole, in the same loop as every other.
+"""Fine-tuning of a pretrained text network, in the same training loop as all other networks.
 
-Frozen features (`hf:NAME`) are what to take first. The network sees every text once, and both folds then train a small
-network on what it made of them, in seconds. Tuning (`hf-tune:NAME`) shows every text to the whole network in every
-epoch of both folds, and a network of that size soon learns wrong labels by heart: a small learning rate and few epochs
-are not only for speed. It is worth that where the frozen network does not know what tells the classes apart (another
-language, a trade's jargon, how a thing is said instead of what), or where the tuned network is the one that will be
-used and its own margins are asked for.
+Try frozen features (`hf:NAME`) first: the network processes every text once, and both folds then train a small network
+on the features within seconds. Fine-tuning (`hf-tune:NAME`) runs the whole network on every text in every epoch of both
+folds. A network of that size memorizes wrong labels quickly, so the small learning rate and the few epochs are not only
+for speed. Fine-tuning pays off if the frozen features do not separate the classes (another language, domain-specific
+terms, style rather than content), or if the fine-tuned network is the one you will deploy and you want its margins.
 """
 
 from collections.abc import Callable, Mapping
@@ -27,8 +26,8 @@ DROPOUT = 0.1
 
 
 def transformer(name: str, texts: list[str]) -> tuple[tuple[Tensor, Tensor], Callable[[int], nn.Module]]:
-    """What a training of `hf-tune:NAME` takes: (`input_ids`, `attention_mask`), each (texts, tokens), and a function
-    that makes the network for a number of outputs, its last layer drawn anew each time."""
+    """The inputs of `hf-tune:NAME`, `input_ids` and `attention_mask` of shape (texts, tokens), and a function from the
+    number of outputs to a network with a newly initialized last layer."""
     names.check(name, "text")
     _, own_name = names.split(name)
     inputs = huggingface.tokens(huggingface.tokenizer(own_name), texts)
@@ -36,23 +35,23 @@ def transformer(name: str, texts: list[str]) -> tuple[tuple[Tensor, Tensor], Cal
 
 
 class Classifier(nn.Module):
-    """A pretrained network, the mean over the tokens, and a linear layer: the features of `hf:NAME`, learned."""
+    """A pretrained network, the mean over tokens, and a linear layer; all weights are trained."""
 
     def __init__(self, name: str, num_outputs: int) -> None:
         super().__init__()
         self.body = huggingface.text_network(name)
         for path, weight in self.body.named_parameters():
-            if "pooler" in path:  # not used here, and several processes would wait for its gradient
+            if "pooler" in path:  # unused here; distributed training would wait for its gradient
                 weight.requires_grad_(False)
         self.dropout = nn.Dropout(DROPOUT)
         one_token = torch.ones(1, 1, dtype=torch.int64)
-        with torch.no_grad():  # families call their width by many names; all of them show it
+        with torch.no_grad():  # model families name their width differently, so it is measured
             width = self.body.eval()(one_token, one_token).shape[1]
         self.output = nn.Linear(width, num_outputs)
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
         """Logits (batch, outputs)."""
-        longest = int(attention_mask.sum(1).max())  # the data set's longest text is seldom in the batch
+        longest = int(attention_mask.sum(1).max())  # cut the padding: few batches contain the longest text
         pooled = self.body(input_ids[:, :longest], attention_mask[:, :longest])
         logits: Tensor = self.output(self.dropout(pooled))
         return logits
