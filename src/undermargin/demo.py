@@ -15,7 +15,6 @@ from undermargin import noise
 from undermargin.errors import FolderError
 from undermargin.models.images import Normalised
 from undermargin.models.small import small_cnn
-from undermargin.procedure import NUM_FOLDS
 from undermargin.scans.folder import Folder
 from undermargin.scans.procedure import Hooks, run
 from undermargin.scans.settings import Settings
@@ -29,6 +28,7 @@ from undermargin.verdicts import metrics
 from undermargin.verdicts.record import Verdicts
 
 EPOCHS = 60
+FOLDS = 5  # the digits are few: with five folds every one of them is held out once
 RETRAIN = Budget(epochs=30, batch_size=64, drops=(0.5, 0.75))
 DATA = "digits.npz"  # in the scan's folder: the digits with their flipped labels
 
@@ -87,7 +87,7 @@ def flip_and_scan(
     """The flipped labels and the verdicts of a scan of them."""
     labels = noise.uniform(digits.train_labels, rate, NUM_CLASSES, seed=seed)
     _write_data(folder, digits, labels)
-    reading, settings = Reading(), Settings(epochs=epochs, seed=seed)
+    reading, settings = Reading(), Settings(epochs=epochs, folds=FOLDS, seed=seed)
     hooks = Hooks(on_epoch=lambda progress: advance(f"fold {progress.fold}"))
     verdicts = run(folder / DATA, folder, reading, settings, hooks)
     return labels, verdicts
@@ -111,7 +111,7 @@ def _write_data(folder: Folder, digits: Digits, labels: Labels) -> None:
 
 def num_steps() -> int:
     """How often `demo` calls `advance`."""
-    return NUM_FOLDS * EPOCHS + 2 * RETRAIN.epochs
+    return FOLDS * EPOCHS + 2 * RETRAIN.epochs
 
 
 def _test_error(
