@@ -24,7 +24,7 @@ from sklearn.metrics import matthews_corrcoef
 from sklearn.model_selection import StratifiedKFold
 
 from bench.__main__ import commit
-from bench.verdict_sets import KINDS, SETS, load, noisy
+from bench.verdict_sets import DEVELOPMENT, KINDS, SETS, load, noisy
 from undermargin import Procedure, Run, Tracker, Verdicts, identify
 from undermargin.procedure import trainings
 from undermargin.sources.samples import Samples
@@ -141,6 +141,7 @@ def _judge(folder: Path) -> dict[str, Any]:
     rules["cleanlab"] = _cleanlab(labels, shares, known, is_wrong)
     estimate = ours.about["estimate"]
     return about | {
+        "part": "development" if about["data"] in DEVELOPMENT else "confirmation",
         "rate": float(is_wrong.mean()),
         "estimate": estimate["noise_rate"],
         "interval": estimate["interval"],

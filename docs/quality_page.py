@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from bench.verdict_sets import DEVELOPMENT
-
 ROOT = Path(__file__).parent.parent
 CELLS = ROOT / "bench" / "verdicts.jsonl"
 PLOT = Path("images") / "verdicts-by-noise.svg"
@@ -48,12 +46,15 @@ def cells() -> list[Cell]:
 def quality() -> str:
     """The page."""
     found = cells()
-    names = sorted({cell["data"] for cell in found} - set(DEVELOPMENT))
-    page = INTRODUCTION.format(development=", ".join(DEVELOPMENT), confirmation=", ".join(names) or "none yet")
+    names = {
+        part: ", ".join(sorted({cell["data"] for cell in found if cell["part"] == part})) or "none yet"
+        for part in ("development", "confirmation")
+    }
+    page = INTRODUCTION.format(**names)
     parts = [page]
     for title, chosen in (
-        ("Confirmation sets", [cell for cell in found if cell["data"] not in DEVELOPMENT]),
-        ("Development sets", [cell for cell in found if cell["data"] in DEVELOPMENT]),
+        ("Confirmation sets", [cell for cell in found if cell["part"] == "confirmation"]),
+        ("Development sets", [cell for cell in found if cell["part"] == "development"]),
     ):
         parts += [f"## {title}", *_part(chosen)]
     commits = sorted({cell["commit"] for cell in found})
