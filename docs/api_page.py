@@ -53,9 +53,8 @@ def _page(title: str, modules: list[str], introduction: str) -> str:
 def _exported(module: str) -> list[str]:
     """`__all__` of a module, read from its source: importing an adapter would import its framework."""
     spec = find_spec(module)
-    assert spec is not None
-    assert spec.origin is not None
-    for node in ast.parse(Path(spec.origin).read_text()).body:
+    source = "" if spec is None or spec.origin is None else Path(spec.origin).read_text()
+    for node in ast.parse(source).body:
         if isinstance(node, ast.Assign) and any(getattr(one, "id", "") == "__all__" for one in node.targets):
             return list(ast.literal_eval(node.value))
     return []

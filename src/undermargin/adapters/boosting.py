@@ -37,7 +37,7 @@ def run(
     class_names: Sequence[str] | None = None,
 ) -> Run:
     """The run of a model that was trained on `fold.labels`, for `identify` and `Scan.of`; see `observe`."""
-    tracker = Tracker(len(fold.labels), suggest=fold.num_classes)
+    tracker = Tracker(len(fold.labels), suggest=fold.num_classes, probabilities=fold.num_classes)
     observe(tracker, model, data, fold.labels, rounds=rounds)
     return tracker.run(fold, ids=ids, class_names=class_names)
 

@@ -113,7 +113,7 @@ class MislabelDetector(BaseEstimator):  # type: ignore[misc]
     def _run(self, training: Training, fold: Fold, *, ids: Any, skip_epochs: int) -> Run:
         """Train on one fold while a tracker watches."""
         is_held_out = self.method_ == "cross-validation"
-        tracker = Tracker(len(fold.labels), skip_epochs=0 if is_held_out else skip_epochs, suggest=fold.num_classes)
+        tracker = Tracker(len(fold.labels), skip_epochs=0 if is_held_out else skip_epochs, suggest=fold.num_classes, probabilities=fold.num_classes)
         estimator = _numbered(clone(self.estimator), self.classes_, training.seed)
         if isinstance(estimator, Pipeline) and not is_held_out:
             *steps, (_, last) = estimator.steps
