@@ -19,6 +19,8 @@ from undermargin.export import export
 from undermargin.report import describe
 from undermargin.review.cards import Cards
 from undermargin.scans.cleaning import Cleaning
+from undermargin.sources.base import Edit
+from undermargin.sources.source import reopen
 
 FRAME = pd.DataFrame(
     {
@@ -264,3 +266,38 @@ def test_links_within_the_data_are_copied_as_files(tmp_path):
     Cleaning.of(folder.path).write(tmp_path / "out")
     assert (tmp_path / "out/cat/again.png").read_bytes() == (root / "cat/00.png").read_bytes()
     assert not (tmp_path / "out/cat/again.png").is_symlink()
+
+
+def test_an_id_that_leads_out_of_the_data_is_neither_read_nor_written(tmp_path):
+    """A folder from someone else may name any file as a sample."""
+    root = make_photos(tmp_path / "photos")
+    make_photos(tmp_path / "other")
+    folder = make_scan(root, tmp_path / "scan", flagged=[1])
+    verdicts = folder.verdicts()
+    ids = ["../other/cat/00.png", *verdicts.ids[1:]]
+    for source in ({"path": str(root), "format": "class folders"}, folder.read_json("config.json")["source"]):
+        foreign = reopen(source, "images", ids)
+        with pytest.raises(InputError, match="not below|gone"):
+            foreign.picture(0, 64)
+        with pytest.raises(InputError, match=r"1 images of the scan are gone, the first is \.\./other"):
+            foreign.rewrite(tmp_path / "out", Edit(np.ones(60, bool), np.zeros(60, int)))
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("path", 5), ("where", ["a"]), ("label", {}), ("files", "x"), ("files", {"times": 3}), ("skipped_rows", [-1]),
+     ("skipped_rows", "ab"), ("image_size", "large"), ("image_size", 10**9), ("columns", 3), ("format", [])],
+)  # fmt: skip
+def test_a_config_of_another_shape_is_one_line(name, value):
+    with pytest.raises(InputError, match=f"config.json is damaged: its source has {name} = "):
+        reopen({"path": "/data", "format": "CSV", "label": "label"} | {name: value}, "table", ["0"])
+
+
+def test_the_whole_table_is_read_before_the_page_is_served(tmp_path):
+    write(FRAME, tmp_path / "d.csv")
+    folder = finish(tmp_path / "scan", tmp_path / "d.csv", wrong=(3, 8))
+    source = folder.originals(folder.verdicts())
+    source.prepare()
+    (tmp_path / "d.csv").unlink()
+    assert source.text(3) == "this is text number 3"

@@ -355,7 +355,7 @@ def test_unreadable_images_are_listed_by_their_own_names(tmp_path):
     assert manifest["skipped"] == [{"id": "=+/broken.png", "reason": "not an image"}]
 
 
-def test_a_manifest_of_somebody_else_is_not_overwritten(rows, tmp_path):
+def test_a_file_that_is_called_like_the_manifest_is_not_overwritten(rows, tmp_path):
     (tmp_path / "out.csv.manifest.json").write_text('{"mine": 1}')
     with pytest.raises(InputError, match="out.csv.manifest.json already exists"):
         clean(rows, tmp_path / "out.csv")
@@ -383,7 +383,7 @@ Cleaning.of({str(photos.path)!r}).write({str(tmp_path / "out")!r})
 
 
 def test_a_class_name_cannot_lead_out_of_the_copy(photos, tmp_path):
-    """A folder from somebody else may call a class whatever it likes."""
+    """A folder from someone else may call a class whatever it likes."""
     verdicts = photos.verdicts()
     names = ["cat", "../../evil"]
     photos.save_verdicts(replace(verdicts, class_names=names))

@@ -161,7 +161,7 @@ def test_a_format_of_no_known_name_cannot_be_shown_but_does_no_harm(tmp_path):
 
 
 class Words(Source):
-    """A format of somebody else: one sample per line, the first word is the label."""
+    """A format of another package: one sample per line, the first word is the label."""
 
     noun = "lines of words"
 

@@ -17,8 +17,8 @@ from undermargin.sources.samples import Reading
 from undermargin.sources.source import load
 
 
-def picture(colour=(200, 30, 30), size=(40, 30), mode="RGB", suffix="PNG", **save):
-    image = Image.new("RGB", size, colour).convert(mode)
+def picture(color=(200, 30, 30), size=(40, 30), mode="RGB", suffix="PNG", **save):
+    image = Image.new("RGB", size, color).convert(mode)
     data = io.BytesIO()
     image.save(data, suffix, **save)
     return data.getvalue()
@@ -28,10 +28,10 @@ def picture(colour=(200, 30, 30), size=(40, 30), mode="RGB", suffix="PNG", **sav
 def photos(tmp_path):
     """Two classes of six images each."""
     root = tmp_path / "photos"
-    for name, colour in (("cat", (200, 30, 30)), ("dog", (30, 30, 200))):
+    for name, color in (("cat", (200, 30, 30)), ("dog", (30, 30, 200))):
         (root / name).mkdir(parents=True)
         for number in range(6):
-            (root / name / f"{number}.png").write_bytes(picture(colour))
+            (root / name / f"{number}.png").write_bytes(picture(color))
     return root
 
 
@@ -50,7 +50,7 @@ def test_every_image_format_is_read(suffix):
 
 
 @pytest.mark.parametrize("mode", ["L", "P", "CMYK", "LA", "RGBA", "1", "I;16"])
-def test_every_mode_becomes_colour(mode):
+def test_every_mode_becomes_color(mode):
     suffix = "JPEG" if mode == "CMYK" else "PNG"
     assert decode(picture(mode=mode, suffix=suffix), 32).shape == (32, 32, 3)
 
@@ -75,7 +75,7 @@ def test_a_turned_photo_is_set_upright():
 
 
 def test_the_first_frame_of_an_animation_counts():
-    frames = [Image.new("RGB", (32, 32), colour) for colour in ("red", "blue")]
+    frames = [Image.new("RGB", (32, 32), color) for color in ("red", "blue")]
     data = io.BytesIO()
     frames[0].save(data, "GIF", save_all=True, append_images=frames[1:])
     assert decode(data.getvalue(), 32)[0, 0, 0] > 200

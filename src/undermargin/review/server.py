@@ -38,7 +38,7 @@ def serve(
     originals = folder.originals(verdicts, data)
     _check(folder, originals, confirm, is_named=data is not None)
     cards = Cards(verdicts, originals)
-    originals.check()  # data that have changed since the scan are refused here, not on the page
+    originals.prepare()  # data that have changed since the scan are refused here, not on the page
     token = secrets.token_urlsafe(24)
     with _listen(host, port) as listening:
         address = f"http://{_named(host)}:{listening.getsockname()[1]}/?token={token}"

@@ -57,6 +57,11 @@ class Arrays(Source):
         elif recorded is not None:
             raise self.has_changed()
 
+    def prepare(self) -> None:
+        """Read the arrays."""
+        self.check()
+        _ = self._samples
+
     def array(self, index: int) -> npt.NDArray[Any]:
         """A sample: pixels (height, width[, 3]), or the numbers of an embedding."""
         self.check()

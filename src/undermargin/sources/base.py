@@ -98,6 +98,10 @@ class Source(ABC):
             self._check(is_thorough=is_thorough)
             self._checked = wanted
 
+    def prepare(self) -> None:
+        """Read what is needed to show samples, once, before several threads ask for them."""
+        self.check()
+
     @abstractmethod
     def _check(self, *, is_thorough: bool) -> None:
         """Raise `has_changed` if so."""

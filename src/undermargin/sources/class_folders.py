@@ -60,7 +60,8 @@ class ClassFolders(Source):
         if not is_thorough:
             return
         files = [self.place / name for name in self.ids]
-        missing = [name for name, file in zip(self.ids, files, strict=True) if not file.is_file()]
+        there = set(_file_names(self.place))  # an id that leads out of the folder is not among them
+        missing = [name for name in self.ids if name not in there]
         if missing:
             raise self.has_changed(f"{len(missing)} images of the scan are gone, the first is {missing[0]}")
         recorded = self.found.get("files")
@@ -186,10 +187,16 @@ def _walk(root: Path) -> Iterator[Path]:
             yield from sorted(child.rglob("*"))
 
 
+def _file_names(root: Path) -> list[str]:
+    return [path.relative_to(root).as_posix() for path in _walk(root) if not path.is_dir()]
+
+
 def _layout(root: Path, ids: Sequence[str], edit: Edit) -> dict[str, str]:
     """Every file that stays, by its name: its new name."""
     indices = {name: index for index, name in enumerate(ids)}
-    names = [path.relative_to(root).as_posix() for path in _walk(root) if not path.is_dir()]
+    names = _file_names(root)
+    if not indices.keys() <= set(names):
+        raise InputError(f"some images of the scan are not below {root}")
     staying = [name for name in names if name not in indices or edit.is_kept[indices[name]]]
     moving = [index for index, other in enumerate(edit.label_from.tolist()) if edit.is_kept[index] and other != index]
     taken = set(staying) - {ids[index] for index in moving}

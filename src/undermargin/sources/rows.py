@@ -109,10 +109,16 @@ class Rows(Source):
     def rows(self) -> Ints:
         """Where each sample is in `table`: (samples,)."""
         chosen = guessing.rows_where(self._table, self.reading.where)
-        chosen = np.delete(chosen, self.found.get("skipped_rows", []))
+        skipped = self.found.get("skipped_rows", [])
+        chosen = np.delete(chosen, [row for row in skipped if row < len(chosen)])
         if len(chosen) != len(self.ids):
             raise self.has_changed(f"it now has {len(chosen)} samples, the scan saw {len(self.ids)}")
         return chosen
+
+    def prepare(self) -> None:
+        """Read the table."""
+        self.check()
+        _ = self.rows
 
     def _check(self, *, is_thorough: bool) -> None:
         recorded = self.found.get("files")

@@ -1,6 +1,6 @@
 """The table of formats: find out what a source is by looking at it, load it, and open it again after the scan."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -77,10 +77,29 @@ def reopen(
     With the scan's `fingerprint`, data that have changed since are refused. `samples` of a scan from memory can be
     shown as long as they are at hand.
     """
+    _check_found(found)
     row = FORMATS.get(str(found.get("format")))
     if "path" not in found or row is None:
         return Memory(found, kind, ids, fingerprint=fingerprint, samples=samples)
     return row.source(found, kind, ids, fingerprint=fingerprint)
+
+
+def _check_found(found: Mapping[str, Any]) -> None:
+    """Refuse a config["source"] of another shape: the folder may come from someone else."""
+    texts = ("path", "format", "label", "text", "image", "where", "split", "id")
+    shapes: dict[str, Callable[[Any], bool]] = {name: lambda value: isinstance(value, str) for name in texts}
+    shapes["image_size"] = lambda value: isinstance(value, int) and 0 < value < 10_000
+    shapes["skipped_rows"] = lambda value: _is_list(value, int) and min(value, default=0) >= 0
+    shapes["columns"] = lambda value: _is_list(value, str)
+    shapes["files"] = shapes["image_files"] = lambda value: isinstance(value, dict) and _is_list([*value.values()], str)
+    for name, is_right in shapes.items():
+        value = found.get(name)
+        if value is not None and not is_right(value):
+            raise InputError(f"the scan's config.json is damaged: its source has {name} = {str(value)[:80]!r}")
+
+
+def _is_list(value: Any, kind: type) -> bool:
+    return isinstance(value, list) and all(isinstance(one, kind) for one in value)
 
 
 def _recognized(path: Path) -> str:
