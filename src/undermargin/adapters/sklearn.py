@@ -86,7 +86,7 @@ class MislabelDetector(BaseEstimator):  # type: ignore[misc]
             weights = None if sample_weight is None else _check_sample_weight(sample_weight, X)
             training = Training(X, fold.labels, fold.num_outputs, weights, self.epochs, self.cv, seed)
             self.runs_.append(self._run(training, fold, ids=_ids(X), skip_epochs=procedure.skip_epochs))
-        self.verdicts_: Verdicts = identify(self.runs_, procedure.cutoff if self.cutoff is None else self.cutoff)
+        self.verdicts_: Verdicts = identify(self.runs_, _cutoff(procedure) if self.cutoff is None else self.cutoff)
         self.scores_: npt.NDArray[np.floating[Any]] = self.verdicts_.scores
         return self
 
@@ -113,7 +113,12 @@ class MislabelDetector(BaseEstimator):  # type: ignore[misc]
     def _run(self, training: Training, fold: Fold, *, ids: Any, skip_epochs: int) -> Run:
         """Train on one fold while a tracker watches."""
         is_held_out = self.method_ == "cross-validation"
-        tracker = Tracker(len(fold.labels), skip_epochs=0 if is_held_out else skip_epochs, suggest=fold.num_classes, probabilities=fold.num_classes)
+        tracker = Tracker(
+            len(fold.labels),
+            skip_epochs=0 if is_held_out else skip_epochs,
+            suggest=fold.num_classes,
+            probabilities=fold.num_classes,
+        )
         estimator = _numbered(clone(self.estimator), self.classes_, training.seed)
         if isinstance(estimator, Pipeline) and not is_held_out:
             *steps, (_, last) = estimator.steps
@@ -178,3 +183,8 @@ def _numbered(estimator: Any, names: npt.NDArray[Any], seed: int) -> Any:
 def _ids(X: Any) -> list[Any] | None:  # noqa: N803
     """A pandas frame's or series' own index."""
     return list(X.index) if type(X).__module__.split(".")[0] == "pandas" and len(X.index) == _num_samples(X) else None
+
+
+def _cutoff(procedure: Procedure) -> str:
+    """The procedure's cutoff; P(mislabeled) was measured on networks, so estimators keep the rule before it."""
+    return "auto" if procedure.cutoff == "probability" else procedure.cutoff

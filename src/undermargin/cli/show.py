@@ -109,8 +109,14 @@ def summary(found: dict[str, Any], folder: Path) -> None:
     """A scan's summary."""
     share = found["flagged_share"] or 0
     console.print(f"\n[bold]{found['num_flagged']} of {found['num_samples']}[/] labels look wrong ({share:.1%})")
+    if found.get("estimated_mislabeled"):
+        estimate = found["estimated_mislabeled"]
+        console.print(
+            f"about {estimate['number']} are wrong, with 90 % confidence {estimate['low']} to {estimate['high']}"
+        )
     cutoff = found["cutoff"]
-    console.print(f"[dim]flagged: {_rule(cutoff['values'])}[/]")
+    if cutoff["values"]:
+        console.print(f"[dim]flagged: {_rule(cutoff['values'])}[/]")
     console.print(f"[dim]cutoff {shown(cutoff['name'])}: {shown(cutoff['description'])}[/]")
     if "reason" in cutoff:
         console.print(f"[dim]{shown(cutoff['reason'])}[/]")

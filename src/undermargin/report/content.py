@@ -34,6 +34,7 @@ def describe(
         "scan": folder.path.resolve().name,
         "kind": config.get("kind"),
         **{name: summary[name] for name in COUNTS},
+        "estimated_mislabeled": summary.get("estimated_mislabeled"),
         "num_classes": len(summary["classes"]),
         "score": summary["score"],
         "cutoff": summary["cutoff"],

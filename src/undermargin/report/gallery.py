@@ -13,7 +13,16 @@ MAX_PICTURE_BYTES = 5_000_000  # of all pictures together, before they are encod
 MAX_TEXT = 600  # characters
 MAX_CELL = 80  # characters
 MAX_COLUMNS = 16
-COLUMNS = ("index", "id", "label", "score", "suggested_label", "suggestion_confidence", "score_minus_cutoff")
+COLUMNS = (
+    "index",
+    "id",
+    "label",
+    "score",
+    "suggested_label",
+    "suggestion_confidence",
+    "score_minus_cutoff",
+    "p_mislabeled",
+)
 
 LEFT_OUT = "Pictures, texts and rows were left out on request."
 FROM_MEMORY = "The data set was scanned from memory, so its samples cannot be shown."
