@@ -173,7 +173,7 @@ def test_scores_are_verified_where_there_is_no_manifest_yet(folder):
     data = bytearray((folder / "fold0/scores.parquet").read_bytes())
     data[40] ^= 1  # in the first column's page
     (folder / "fold0/scores.parquet").write_bytes(data)
-    with pytest.raises(UndermarginError, match="is not a run that undermargin wrote"):
+    with pytest.raises(UndermarginError, match="is not a run written by undermargin"):
         Scan.open(folder).identify()
 
 

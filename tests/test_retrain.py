@@ -53,7 +53,7 @@ def test_the_command_prints_errors_and_differences(clouds):
     words = ["retrain", str(clouds[0] / "scan"), "--test", str(clouds[0] / "test.npz"), "--seeds", "2", "--epochs", "2"]
     result = CliRunner().invoke(app, words)
     assert result.exit_code == 0, result.output
-    for part in ("all samples", "the cleaned ones", "as many, by lot", "95 % interval"):
+    for part in ("all samples", "the cleaned samples", "the same number, at random", "95 % interval"):
         assert part in result.output
 
 

@@ -100,7 +100,7 @@ def test_without_a_cutoff_the_scan_keeps_its_own(tmp_path):
     before = found.verdicts.codes
     found.identify("gaussian")
     assert CliRunner().invoke(app, ["identify", str(found.path), "--json"]).exit_code == 0
-    assert found.summary["cutoff"]["name"] == "auto"
+    assert found.summary["cutoff"]["name"] == "probability"
     np.testing.assert_array_equal(found.verdicts.codes, before)
     assert found.identify(percentile=50).about["cutoff"]["description"].startswith("50th percentile")
     told = CliRunner().invoke(app, ["identify", str(found.path), "--cutoff", "paper", "--json"])

@@ -574,7 +574,7 @@ def test_a_state_of_other_settings_or_a_damaged_file_is_refused(tmp_path):
         Tracker(3).load_state_dict(Tracker(4).state_dict())
     path = tmp_path / "tracker.safetensors"
     path.write_bytes(b"nonsense")
-    with pytest.raises(InputError, match="does not hold what was saved here"):
+    with pytest.raises(InputError, match="is not a file that undermargin saved"):
         Tracker.load(path)
 
 

@@ -27,7 +27,7 @@ def by_precision(log_odds: Floats, precision: float) -> Mask:
     >>> by_precision(np.log([9.0, 4.0, 1.0]), 0.85).tolist()
     [True, True, False]
     """
-    if not 0 < precision <= 1:
+    if not isinstance(precision, (int, float)) or not 0 < precision <= 1:
         raise IdentifyError(f"precision is {precision}, expected a share above 0 and at most 1, such as 0.9")
     odds = -np.sort(-log_odds[~np.isnan(log_odds)])
     expected = np.cumsum(expit(odds)) / np.arange(1, len(odds) + 1)
