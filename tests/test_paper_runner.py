@@ -167,7 +167,7 @@ def test_a_ray_cluster_finds_what_one_process_finds(tmp_path):
 
 def test_a_killed_runner_loses_at_most_the_running_cell(tmp_path):
     """Killed as soon as it has written something, five times; the results are those of a runner left alone."""
-    names = ("aum, auto", "bmm", "co_teaching")
+    names = ("aum, probability", "bmm", "co_teaching")
     only = [word for name in names for word in ("--only", name)]
     words = [sys.executable, "-m", "undermargin", "paper", "table-cifar-uniform", "--preset", "smoke", *only, "--out"]
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
