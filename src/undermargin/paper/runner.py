@@ -143,7 +143,7 @@ def run_cell(cell: Cell, store: Store, root: Path) -> Done:
     from undermargin.paper.prepared import precision, prepare
     from undermargin.paper.shared import Place, finished, stages
 
-    code, started = commit(), time.perf_counter()
+    code, started, computed = commit(), time.perf_counter(), time.process_time()
     work = store.work(cell, code)
     place = Place(own=work / cell.key, folds=work, records=store.records(cell), commit=code)
     place.own.mkdir(parents=True, exist_ok=True)
@@ -160,6 +160,7 @@ def run_cell(cell: Cell, store: Store, root: Path) -> Done:
     about = {
         "source": prepared.source,
         "seconds": round(time.perf_counter() - started, 1),
+        "cpu_seconds": round(time.process_time() - computed, 1),  # of all threads; a busy machine takes longer
         **({"resumed": True} if resumed else {}),  # an earlier start, or a cell that shares trainings, took more
         **(
             {"shared": found}
