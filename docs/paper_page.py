@@ -31,8 +31,8 @@ everything has been run. An experiment that is killed resumes when the same comm
 - `paper` has the sizes and settings of the paper's text and needs a GPU. None of its results are stored here.
 - `desktop` has all of the paper's 45,000 training images of CIFAR-10, all 10,000 test images, and the paper's batch
   sizes and drops of the learning rate. The network is ResNet-32 with a first convolution that halves the image, trained
-  in bf16 if the processor has instructions for it. It is trained for 60 epochs without augmentation, and for the paper's
-  300 epochs with it. Each result names its commit and precision.
+  in bf16 if the processor has instructions for it, for 60 epochs without augmentation and for the paper's 300 epochs
+  with it. Each result names its commit and precision.
 - `laptop` is the same procedure with a still smaller network, 10,000 samples and 60 epochs.
 - `smoke` takes a minute. It trains on scikit-learn's digits, whatever the name of the data set.
 
