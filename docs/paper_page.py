@@ -3,14 +3,12 @@
 from pathlib import Path
 from typing import Any
 
-from undermargin.paper import EXPERIMENTS, Results, Store
+from undermargin.paper import EXPERIMENTS, Preset, Results, Store, names
 from undermargin.paper.experiment import Experiment
 
 ROOT = Path(__file__).parent.parent
 STORE = ROOT / "paper"
 NOTES = Path(__file__).parent / "paper-notes.md"
-PRESET = "laptop"
-
 INTRODUCTION = """# The paper, reproduced
 
 This page is generated from `paper/results.jsonl` (`make docs`).
@@ -18,24 +16,29 @@ This page is generated from `paper/results.jsonl` (`make docs`).
 ```text
 undermargin paper list                                    list the experiments with their claims and costs
 undermargin paper datasets --data data                    show which data sets were found, and where to put the others
-undermargin paper table-cifar-uniform --dry-run           show what would be run, and about how long it takes
-undermargin paper table-cifar-uniform --preset laptop     run what is missing, write the table
+undermargin paper all --preset desktop --dry-run          show what would be run, and about how long it takes
+undermargin paper table-cifar-uniform --preset desktop    run what is missing, write the table
 undermargin paper all --preset paper --ray                run everything at the paper's size on a cluster
 ```
 
 Figures need matplotlib: `pip install "undermargin[paper]"`. Results, tables and figures are written to the folder given
-by `--out`. Its subfolder `work` has the checkpoints of running experiments, and decoded photos that do not fit into
-memory (ImageNet at the paper's size: 262 GB). Delete it when everything has been run.
+by `--out`. Its subfolder `work` has the checkpoints of running experiments, the logits of trainings that several
+experiments share, and decoded photos that do not fit into memory (ImageNet at the paper's size: 262 GB). Delete it when
+everything has been run. An experiment that is killed resumes when the same command is run again.
 
 ## Presets
 
 - `paper` has the sizes and settings of the paper's text and needs a GPU. None of its results are stored here.
-- `laptop` is the same procedure with a smaller network, fewer samples and fewer epochs.
+- `desktop` has all of the paper's 45,000 training images of CIFAR-10, all 10,000 test images, and the paper's batch
+  sizes and drops of the learning rate. The network is ResNet-32 with a first convolution that halves the image, trained
+  in bf16 if the processor has instructions for it, for 60 epochs without augmentation and for the paper's 300 epochs
+  with it. Each result names its commit and precision.
+- `laptop` is the same procedure with a still smaller network, 10,000 samples and 60 epochs.
 - `smoke` takes a minute. It trains on scikit-learn's digits, whatever the name of the data set.
 
-**All numbers below are from the laptop preset, except in columns named "paper". Those are the paper's numbers, obtained
-with networks and data several times as large, so only the order of methods can be compared.** Empty cells have not been
-run yet. CIFAR-10 was read from Parquet files that contain its images as JPEG.
+**Columns named "paper" contain the paper's numbers; all others are ours, from the preset that the caption names.** In
+the laptop preset, networks and data are several times smaller than the paper's, so only the order of methods can be
+compared. Empty cells have not been run yet. CIFAR-10 was read from Parquet files that contain its images as JPEG.
 
 ## Reproducibility
 
@@ -72,38 +75,67 @@ In the preset `paper`:
 """
 
 
+PARTS: dict[Preset, str] = {
+    "desktop": """## Desktop size: CIFAR-10 with 45,000 images
+
+Experiments of the preset `desktop`. They run for days; the tables contain what has been run so far.
+""",
+    "laptop": """## Laptop size
+
+Experiments of the preset `laptop`: 10,000 images of CIFAR-10 and of MNIST, and 20 classes of Tiny ImageNet.
+""",
+}
+
+
 def page() -> str:
     """The whole page."""
-    results = Results.read(Store(STORE), PRESET, Path())
     sections = [INTRODUCTION]
     notes = _notes()
-    for name, experiment in EXPERIMENTS.items():
-        cells = experiment.cells(PRESET)
-        rows = [results.rows[cell.key] for cell in cells if cell.key in results.rows]
-        done = len(rows)
-        sections.append(
-            f"## {experiment.title}\n\n{_claim(experiment)}\n\n"
-            f"Cost at the paper's size: {experiment.cost}.\n\n"
-            f"`undermargin paper {name} --preset {PRESET}`: {done} of {len(cells)} cells have been run{_hours(rows)}.\n"
-        )
-        if name in notes:
-            sections.append(notes[name])
-        if done:
-            sections += [table.markdown() for table in experiment.tables(results) if table.is_listed and table.rows]
-        sections += [
-            f"![{title}](../paper/figures/{PRESET}/{title}.svg)\n"
-            for title in FIGURES.get(name, ())
-            if _is_drawn(title)
-        ]
-    commits = sorted({row["commit"] for row in results.rows.values()})
-    if commits:
-        sections.append(f"Commits: {', '.join(f'`{commit}`' for commit in commits)}.\n")
+    for preset, opening in PARTS.items():
+        results = Results.read(Store(STORE), preset, Path())
+        rows = {name: _rows(name, results) for name in names(preset)}
+        sections.append(opening)
+        for name in (name for name, found in rows.items() if found):
+            sections += _experiment(name, rows[name], results, notes)
+        absent = [f"`{name}`" for name, found in rows.items() if not found]
+        if absent:
+            sections.append(f"Not run yet: {', '.join(absent)}.\n")
+        commits = sorted({row["commit"] for row in results.rows.values() if row["preset"] == preset})
+        if commits:
+            sections.append(f"Commits: {', '.join(f'`{commit}`' for commit in commits)}.\n")
     return "\n".join(sections)
+
+
+def _rows(name: str, results: Results) -> list[dict[str, Any]]:
+    """The stored results of an experiment."""
+    return [results.rows[cell.key] for cell in EXPERIMENTS[name].cells(results.preset) if cell.key in results.rows]
+
+
+def _experiment(name: str, rows: list[dict[str, Any]], results: Results, notes: dict[str, str]) -> list[str]:
+    """One experiment: claim, cost and progress, our notes, tables and figures."""
+    experiment, preset = EXPERIMENTS[name], results.preset
+    is_desktop = preset == "desktop"
+    title = experiment.title.removesuffix(", CIFAR-10 and CIFAR-100") if is_desktop else experiment.title
+    progress = f"{len(rows)} of {len(experiment.cells(preset))} cells have been run{_hours(rows)}."
+    about = [
+        f"### {title}{', 45,000 images' * is_desktop}",
+        _claim(experiment),
+        *([] if is_desktop else [f"Cost at the paper's size: {experiment.cost}."]),
+        f"`undermargin paper {name} --preset {preset}`: {progress}",
+    ]
+    note = notes.get(f"{preset} {name}" if is_desktop else name)
+    tables = [table.markdown() for table in experiment.tables(results) if table.is_listed and table.rows]
+    figures = [
+        f"![{one}](../paper/figures/{preset}/{one}.svg)\n"
+        for one in FIGURES.get(name, ())
+        if (STORE / "figures" / preset / f"{one}.svg").is_file()
+    ]
+    return ["\n\n".join(about) + "\n", *([note] if note else []), *tables, *figures]
 
 
 def _hours(rows: list[dict[str, Any]]) -> str:
     """The time spent on the cells, each with one thread; work that a cell reuses from others is not counted again."""
-    hours = sum(row["seconds"] for row in rows) / 3600
+    hours = sum(row.get("cpu_seconds", row["seconds"]) for row in rows) / 3600
     return f", in {hours:.1f} core hours" if rows else ""
 
 
@@ -112,21 +144,25 @@ def _claim(experiment: Experiment) -> str:
 
 
 FIGURES = {
-    "figure-precision-recall": ("identification-cifar10-uniform", "identification-mnist-uniform"),
-    "figure-precision-recall-asymmetric": ("identification-cifar10-asymmetric", "identification-mnist-asymmetric"),
+    "figure-precision-recall": (
+        "identification-cifar10-uniform",
+        "identification-cifar10-uniform-augmented",
+        "identification-mnist-uniform",
+    ),
+    "figure-precision-recall-asymmetric": (
+        "identification-cifar10-asymmetric",
+        "identification-cifar10-asymmetric-augmented",
+        "identification-mnist-asymmetric",
+    ),
     "figure-histograms": ("histograms",),
     "figure-densities": ("densities",),
     "figure-lowest": ("lowest-mnist", "lowest-cifar10", "lowest-tiny-imagenet"),
     "figure-trajectories": ("trajectories",),
     "figure-margins": ("margins",),
-    "figure-removal": ("removal",),
+    "figure-removal": ("removal", "removal-noisy"),
     "figure-percentiles": ("percentiles",),
     "table-architectures": ("architectures",),
 }
-
-
-def _is_drawn(title: str) -> bool:
-    return (STORE / "figures" / PRESET / f"{title}.svg").is_file()
 
 
 def _notes() -> dict[str, str]:

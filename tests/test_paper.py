@@ -50,7 +50,7 @@ def test_a_figure_is_not_drawn_from_another_version_of_the_data(tmp_path, monkey
     assert EXPERIMENTS["figure-lowest"].figures(results) == {}
 
 
-def test_names_below_neighbouring_images_do_not_touch():
+def test_names_below_neighboring_images_do_not_touch():
     pytest.importorskip("matplotlib")
     names = ["academic gown, academic robe, judge's robe", "Christmas stocking", "8"]
     figure = figures.grid([np.zeros((8, 8, 3), np.uint8)] * 3, names, "three", columns=3)

@@ -1,4 +1,4 @@
-"""A runner that loses nothing, whoever is killed, and results that say how they came about."""
+"""The runner: killed processes, shared trainings, and the provenance of results."""
 
 import json
 import os
@@ -137,7 +137,7 @@ def test_a_line_that_a_kill_cut_off_is_run_again_and_a_strange_one_is_an_error(t
     Runner(store, tmp_path).run([SMOKE, other])
     assert set(store.results()) == {SMOKE.key, other.key}
     store.path.write_text("{}\n" + whole)
-    with pytest.raises(InputError, match=r"line 1 of .*results.jsonl is no result"):
+    with pytest.raises(InputError, match=r"line 1 of .*results.jsonl is not a result"):
         store.results()
 
 
@@ -209,7 +209,7 @@ def test_a_worker_that_is_killed_loses_its_own_cell_alone(tmp_path):
     os.kill(begun[0], signal.SIGKILL)
     _, said = process.communicate(timeout=300)
     assert process.returncode == 1
-    assert "the process that ran it was killed; was there enough memory?" in said
+    assert "its process was killed; was there enough memory?" in said
     assert "Traceback" not in said
     assert len(Store(tmp_path).results()) == 1
     subprocess.run(words, check=True, capture_output=True)

@@ -1,4 +1,4 @@
-"""The paper, reproduced: every table and figure from one command, at the paper's size or at a laptop's."""
+"""The paper, reproduced: every table and figure from one command, at the paper's size or smaller."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""One thing to be run: a data set, its noise, what is done with it, and a seed."""
+"""A cell: one experiment on one data set with one kind of noise and one seed."""
 
 import hashlib
 import json
@@ -28,7 +28,7 @@ AUTHORS: Mapping[tuple[str, str, str], Method] = MappingProxyType(
 
 @dataclass(frozen=True)
 class Cell:
-    """What is run, in plain words; two experiments that ask for the same cell share its result."""
+    """What is run. Tables and figures that need the same cell share its result."""
 
     kind: str  # a row of KINDS
     preset: Preset
@@ -37,19 +37,19 @@ class Cell:
     rate: float = 0.0
     recipe: str = "aum"
     seed: int = 0
-    vary: tuple[tuple[str, Any], ...] = ()  # what differs from the study, or what the kind must be told
+    vary: tuple[tuple[str, Any], ...] = ()  # differences from the study, and options of the kind
 
     def varied(self, **changes: Any) -> "Cell":
-        """The same with these differences from the study as well."""
+        """This cell with further differences from its study, or with options of its kind."""
         return replace(self, vary=tuple(sorted({**dict(self.vary), **changes}.items())))
 
     def option(self, name: str, default: Any = None) -> Any:
-        """One of the differences."""
+        """The value of a difference or option."""
         return dict(self.vary).get(name, default)
 
     @property
     def study(self) -> Study:
-        """How this cell is trained, its differences applied."""
+        """How this cell is trained, with its differences applied."""
         base = study(self.preset, self.data)
         changes = {name: value for name, value in self.vary if name in Study.__dataclass_fields__}
         budget = {name: value for name, value in self.vary if name in Budget.__dataclass_fields__}
@@ -57,7 +57,7 @@ class Cell:
 
     @property
     def method(self) -> Method:
-        """The recipe; at the paper's size with its authors' settings for this data set, where they name any."""
+        """The recipe; in preset paper with the settings that its authors give for this data set, if any."""
         return AUTHORS.get((self.preset, self.data, self.recipe)) or method_named(self.recipe)
 
     def settings(self) -> dict[str, Any]:
@@ -74,12 +74,12 @@ class Cell:
 
     @property
     def key(self) -> str:
-        """A short name of the settings."""
+        """A digest of the settings, which identifies the result."""
         return _digest(self.settings())
 
     @property
     def folds_key(self) -> str:
-        """A short name of what the two folds of AUM depend on: cells that share it share those trainings."""
+        """A digest of what the two folds of AUM depend on; cells with the same digest share these trainings."""
         words = self.settings()
         study = {name: value for name, value in words["study"].items() if name != "num_test"}
         named = [words[name] for name in ("preset", "data", "noise", "rate", "seed")]

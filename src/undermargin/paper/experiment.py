@@ -1,4 +1,4 @@
-"""An experiment of the paper: what it claims, what it runs, and what it shows of the results."""
+"""An experiment of the paper: its claim, the cells that it runs, and the tables and figures of their results."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -77,7 +77,7 @@ class Experiment:
     """One row of EXPERIMENTS."""
 
     title: str
-    claim: str  # the paper's, in its words or numbers; empty where it has none
+    claim: str  # what the paper says; empty if the experiment is not in it
     cost: str  # in trainings
     cells: Callable[[Preset], list[Cell]]
     tables: Callable[[Results], Sequence[Table]] = lambda results: ()  # noqa: ARG005

@@ -16,22 +16,22 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-BLUE, ORANGE, GREY, GREEN, RED = "#3b6fb6", "#e8833a", "#777777", "#4a9d5b", "#c8443c"
+BLUE, ORANGE, GRAY, GREEN, RED = "#3b6fb6", "#e8833a", "#777777", "#4a9d5b", "#c8443c"
 THUMBNAIL = 96  # pixels
 NAME_WIDTH = 16  # letters below a thumbnail
-LETTERS = 13  # of a title, an inch
+LETTERS = 13  # of a title per inch
 IDENTIFIERS = {"aum": "AUM", "aum, auto": "AUM, cutoff auto", "bmm": "BMM", "gmm": "GMM", "incv": "INCV"}
-COLOURS = (BLUE, RED, ORANGE, GREEN, "#8661a8", GREY)
+COLORS = (BLUE, RED, ORANGE, GREEN, "#8661a8", GRAY)
 
 
 def check_library() -> None:
-    """Raise if nothing can be drawn here."""
+    """Raise if matplotlib is not installed."""
     if find_spec("matplotlib") is None:
         raise InputError("figures need matplotlib: pip install 'undermargin[paper]'")
 
 
 def new(columns: int, title: str, *, width: float = 4.2, height: float = 3.0) -> "tuple[Figure, list[Axes]]":
-    """A row of axes below a title. Made without pyplot: nothing is left behind in a long run."""
+    """A row of axes with a title. Made without pyplot, which would keep every figure of a long run in memory."""
     check_library()
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -46,12 +46,12 @@ def new(columns: int, title: str, *, width: float = 4.2, height: float = 3.0) ->
 
 
 def _wrapped(title: str, inches: float) -> str:
-    """On as many lines as its width needs."""
+    """The title, broken into lines of the figure's width."""
     return "\n".join(wrap(title, int(inches * LETTERS)))
 
 
 def _legend(figure: "Figure", axis: "Axes") -> None:
-    """Of one axis, for all of them, below: nothing is hidden by it."""
+    """One legend for all axes, below them."""
     handles, labels = axis.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False, fontsize=8)
 
@@ -67,11 +67,11 @@ def save(figure: "Figure", path: Path) -> None:
 def precision_recall(
     lines: Mapping[str, Sequence[tuple[float, list[dict[str, float]]]]], rates: Sequence[float], title: str
 ) -> "Figure":
-    """By noise rate, one line an identifier: mean over seeds, bars from the lowest to the highest."""
+    """Precision and recall by noise rate, one line per identifier: mean over seeds, with bars for the range."""
     figure, axes = new(2, title)
     for axis, measure in zip(axes, ("precision", "recall"), strict=True):
-        for colour, (name, points) in zip(COLOURS, lines.items(), strict=False):
-            # who flags nothing has no precision
+        for color, (name, points) in zip(COLORS, lines.items(), strict=False):
+            # an identifier that flags nothing has no precision
             known = [[found[measure] for found in founds if found[measure] is not None] for _, founds in points]
             values = [np.array(some or [np.nan]) for some in known]
             means = np.array([value.mean() for value in values])
@@ -80,7 +80,7 @@ def precision_recall(
             known_rates = [100 * rate for rate, _ in points]
             label = IDENTIFIERS.get(name, name)
             axis.errorbar(
-                known_rates, 100 * means, 100 * spread, color=colour, marker="o", markersize=4, capsize=2, label=label
+                known_rates, 100 * means, 100 * spread, color=color, marker="o", markersize=4, capsize=2, label=label
             )
         ticks = [100 * rate for rate in rates]
         axis.set(xlabel="noise rate in %", ylabel=f"{measure} in %", ylim=(0, 103), xticks=ticks)
@@ -90,7 +90,7 @@ def precision_recall(
 
 
 def histograms(found: Mapping[str, Mapping[str, Any]], title: str) -> "Figure":
-    """AUM of clean and mislabeled samples, or of all where nobody knows; threshold samples as a line; the cutoff."""
+    """AUM of clean and mislabeled samples, or of all samples if that is not known; threshold samples; the cutoff."""
     figure, axes = new(len(found), title, width=4.2 if len(found) < 3 else 3.2)
     for axis, (name, numbers) in zip(axes, found.items(), strict=True):
         counts = numbers["histogram"]
@@ -99,7 +99,7 @@ def histograms(found: Mapping[str, Mapping[str, Any]], title: str) -> "Figure":
         axis.stairs(counts["clean"], edges, fill=True, alpha=0.6, color=BLUE, label="clean" if is_known else "samples")
         if is_known:
             axis.stairs(counts["mislabeled"], edges, fill=True, alpha=0.6, color=ORANGE, label="mislabeled")
-        axis.stairs(counts["threshold"], edges, color=GREY, linestyle="--", label="threshold samples")
+        axis.stairs(counts["threshold"], edges, color=GRAY, linestyle="--", label="threshold samples")
         axis.axvline(numbers["cutoffs"][0], color="black", linewidth=1, label="cutoff")
         axis.set_title(name, fontsize=9)
         axis.set(xlabel="AUM", ylabel="samples")
@@ -108,7 +108,7 @@ def histograms(found: Mapping[str, Mapping[str, Any]], title: str) -> "Figure":
 
 
 def logits(panels: Mapping[str, np.ndarray], label: int, title: str) -> "Figure":
-    """One panel a sample: every class's logit over the epochs (epochs, classes), the area under the margin filled."""
+    """The logits of all classes by epoch (epochs, classes), one panel per group, with the area under the margin."""
     figure, axes = new(len(panels), title, width=3.4)
     for axis, (name, values) in zip(axes, panels.items(), strict=True):
         epochs = np.arange(1, len(values) + 1)
@@ -117,8 +117,8 @@ def logits(panels: Mapping[str, np.ndarray], label: int, title: str) -> "Figure"
         axis.plot(epochs, others.max(1), color=RED, linewidth=1.2, label="largest other")
         axis.plot(epochs, values[:, label], color=BLUE, linewidth=1.6, label="assigned")
         above = values[:, label] >= others.max(1)
-        for where, colour in ((above, GREEN), (~above, RED)):
-            axis.fill_between(epochs, values[:, label], others.max(1), where=where, color=colour, alpha=0.2)
+        for where, color in ((above, GREEN), (~above, RED)):
+            axis.fill_between(epochs, values[:, label], others.max(1), where=where, color=color, alpha=0.2)
         axis.set_title(name, fontsize=9)
         axis.set(xlabel="epoch")
     axes[0].set(ylabel="logit")
@@ -127,12 +127,12 @@ def logits(panels: Mapping[str, np.ndarray], label: int, title: str) -> "Figure"
 
 
 def margins(lines: Mapping[str, np.ndarray], title: str) -> "Figure":
-    """Left the margins (epochs,), right their running means."""
+    """Margins (epochs,) on the left, their running means on the right."""
     figure, axes = new(2, title)
-    for colour, (name, values) in zip((BLUE, ORANGE), lines.items(), strict=True):
+    for color, (name, values) in zip((BLUE, ORANGE), lines.items(), strict=True):
         epochs = np.arange(1, len(values) + 1)
-        axes[0].plot(epochs, values, color=colour, label=name)
-        axes[1].plot(epochs, np.cumsum(values) / epochs, color=colour, label=name)
+        axes[0].plot(epochs, values, color=color, label=name)
+        axes[1].plot(epochs, np.cumsum(values) / epochs, color=color, label=name)
     axes[0].set(xlabel="epoch", ylabel="margin")
     axes[1].set(xlabel="epoch", ylabel="AUM so far")
     _legend(figure, axes[0])
@@ -146,11 +146,11 @@ def curves(
     up: str,
     marked: float | None = None,
 ) -> "Figure":
-    """Plain lines through points, all in percent; a dotted line where the method itself would cut."""
+    """Lines through points in percent; a dotted line marks what the method itself removes."""
     figure, (axis,) = new(1, title, width=5)
-    for colour, (name, points) in zip((RED, GREY), lines.items(), strict=False):
+    for color, (name, points) in zip((RED, GRAY), lines.items(), strict=False):
         if points:
-            axis.plot(*zip(*points, strict=True), color=colour, marker="o", markersize=4, label=name)
+            axis.plot(*zip(*points, strict=True), color=color, marker="o", markersize=4, label=name)
     if marked is not None:
         axis.axvline(marked, color="black", linestyle=":", linewidth=1, label="what AUM removes")
     axis.tick_params(labelsize=8)
@@ -160,14 +160,14 @@ def curves(
 
 
 def matrices(panels: Mapping[str, np.ndarray], names: Sequence[str], title: str) -> "Figure":
-    """One panel a matrix of correlations (names, names), each number in its square."""
+    """Matrices of correlations (names, names), one panel each, with the numbers in the squares."""
     figure, axes = new(len(panels), title, width=2.9, height=3.2)
     for axis, (panel, values) in zip(axes, panels.items(), strict=True):
         axis.imshow(values, cmap="Blues", vmin=0, vmax=1)
         for row, column in np.ndindex(*values.shape):
-            colour = "white" if values[row, column] > 0.6 else "black"
+            color = "white" if values[row, column] > 0.6 else "black"
             text = f"{values[row, column]:.2f}"
-            axis.text(column, row, text, ha="center", va="center", fontsize=8, color=colour)
+            axis.text(column, row, text, ha="center", va="center", fontsize=8, color=color)
         axis.set_title(panel, fontsize=9)
         axis.set_xticks(range(len(names)), names, rotation=35, ha="right", fontsize=7)
         axis.set_yticks(range(len(names)), names if axis is axes[0] else [""] * len(names), fontsize=7)
@@ -177,7 +177,7 @@ def matrices(panels: Mapping[str, np.ndarray], names: Sequence[str], title: str)
 
 
 def grid(images: Sequence[np.ndarray], names: Sequence[str], title: str, columns: int = 8) -> "Figure":
-    """Images with their labels below."""
+    """A grid of images with their labels below."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -195,5 +195,5 @@ def grid(images: Sequence[np.ndarray], names: Sequence[str], title: str, columns
 
 
 def decoded(images: OfficialSet) -> list[np.ndarray]:
-    """As arrays (height, width, channels)."""
+    """The images as arrays (height, width, channels)."""
     return list(images.images if isinstance(images.images, np.ndarray) else decoded_files(images.images, THUMBNAIL))

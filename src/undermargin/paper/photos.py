@@ -1,4 +1,4 @@
-"""Photos as pixels; those too many for memory are decoded once, for all cells that read the same ones."""
+"""Decoded photos; sets that do not fit into memory are decoded once for all cells that read them."""
 
 import hashlib
 import json
@@ -14,14 +14,14 @@ from undermargin.storage.locks import only_one
 
 
 def read(photos: OfficialSet, size: int | None, folder: Path) -> tuple[Bytes | Pixels, Skipped]:
-    """Pixels in memory or in a file below `folder`, and who could not be read."""
+    """Pixels in memory or in a file in `folder`, and the photos that could not be read."""
     if isinstance(photos.images, np.ndarray):
         return photos.samples(Reading(image_size=size)).inputs, []
     place = folder / _digest(photos, size)
     place.mkdir(parents=True, exist_ok=True)
     about, pixels = place / "about.json", place / "pixels"
-    with only_one(place / "lock"):  # a cell beside this one would decode the same
-        if about.is_file():  # written last: then the pixels are whole
+    with only_one(place / "lock"):  # a cell that runs at the same time may need the same photos
+        if about.is_file():  # written last, so the pixels are complete
             found = json.loads(about.read_text())
             return Pixels(pixels, tuple(found["shape"])), [(name, why) for name, why in found["skipped"]]
         samples = photos.samples(Reading(image_size=size, spill=pixels))

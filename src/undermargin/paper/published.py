@@ -1,10 +1,12 @@
-"""The paper's own numbers, from its tables: test error in percent, mean and deviation over trials."""
+"""The numbers in the paper's tables: test error in percent, mean and standard deviation over trials."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
 
 DIVERGED = "Diverged"
-Number = tuple[float, float] | float | str | None  # (mean, deviation), mean, Diverged, or not in the paper
+Number = (
+    tuple[float, float] | float | str | None
+)  # (mean, standard deviation), mean, Diverged, or None if not in the paper
 Numbers = Mapping[str, tuple[Number, ...]]
 
 RATES = (0.2, 0.4, 0.6, 0.8)
@@ -81,7 +83,7 @@ ASYMMETRIC: Mapping[str, Numbers] = MappingProxyType(
     }
 )
 
-# as they are: error, and the share removed where a recipe removes
+# data sets as they are: test error, and the share of samples that a recipe removes
 REAL_DATA = ("webvision50", "clothing100k", "clothing1m", "cifar10", "cifar100", "tiny-imagenet", "imagenet")
 REAL: Numbers = MappingProxyType(
     {

@@ -1,4 +1,4 @@
-"""Run what is missing, one cell after the other, side by side, or on a cluster."""
+"""Runs the cells that have no result yet: one after the other, in parallel, or on a cluster."""
 
 import os
 import shutil
@@ -26,24 +26,24 @@ from undermargin.storage.locks import only_one
 from undermargin.training.processes import end_with
 
 CHECKPOINTS = "*.safetensors"
-KILLED = "the process that ran it was killed; was there enough memory?"
+KILLED = "its process was killed; was there enough memory?"
 
-OnCell = Callable[[Cell, dict[str, Any]], None]  # its numbers, or {"failed": why}
+OnCell = Callable[[Cell, dict[str, Any]], None]  # gets the numbers of a cell, or {"failed": why}
 
 
 @dataclass(frozen=True)
 class Runner:
-    """Where data are found and results kept, and how many cells run at a time."""
+    """Runs cells with data from `root` and adds their results to the store."""
 
     store: Store
     root: Path  # of the official data sets
-    num_jobs: int = 1
-    on_cluster: bool = False  # Ray's; `root` and the store's folder must be seen by all of its machines
+    num_jobs: int = 1  # cells that run at the same time
+    on_cluster: bool = False  # run with Ray; all machines need access to `root` and to the folder of the store
 
     def run(self, cells: Sequence[Cell], on_cell: OnCell = lambda cell, numbers: None) -> None:  # noqa: ARG005
-        """Run every cell that has no result yet; a kill loses at most the running ones, a failed cell only itself."""
+        """Run every cell that has no result yet. A failed cell does not stop the others, and a killed run resumes."""
         self.store.folder.mkdir(parents=True, exist_ok=True)
-        # two runners would train the same cells in the same places
+        # two runners would write the same checkpoints
         with only_one(self.store.folder / "lock", partial(_say_waiting, self.store.folder)):
             done = self.store.results()
             missing = list({cell.key: cell for cell in cells if cell.key not in done}.values())
@@ -54,7 +54,7 @@ class Runner:
                     on_cell(cell, {"failed": str(outcome)})
                     continue
                 self.store.add(cell, *outcome)
-                shutil.rmtree(self.store.work(cell, outcome[1]["commit"]) / cell.key, ignore_errors=True)  # now stored
+                shutil.rmtree(self.store.work(cell, outcome[1]["commit"]) / cell.key, ignore_errors=True)
                 on_cell(cell, outcome[0])
         if failures:
             cell, error = failures[0]
@@ -73,7 +73,7 @@ class Runner:
             yield from self._side_by_side(cells)
 
     def _side_by_side(self, cells: Sequence[Cell]) -> Iterator[tuple[Cell, "Done | Exception"]]:
-        """Every job has a process of its own: if that is killed, only its cell has failed."""
+        """Each job runs in its own process: if it is killed, only its cell fails."""
         waiting = iter(cells)
         processes = [self._process(job) for job in range(self.num_jobs)]
         running: dict[Future[Done | Exception], tuple[int, Cell]] = {}
@@ -95,7 +95,7 @@ class Runner:
                     processes[job] = self._process(job)
                 begin(job)
                 yield cell, outcome
-        except BaseException:  # interrupted: do not wait for the others
+        except BaseException:  # interrupted: do not wait for the other jobs
             for worker in active_children():
                 worker.terminate()
             raise
@@ -116,7 +116,7 @@ class Runner:
             ray.init(address=os.environ.get("RAY_ADDRESS"), log_to_driver=False)
         has_devices = ray.cluster_resources().get("GPU", 0) > 0
         remote = ray.remote(num_gpus=1 if has_devices else 0)(_tried)
-        store, root = Store(self.store.folder.resolve()), self.root.resolve()  # workers run in folders of their own
+        store, root = Store(self.store.folder.resolve()), self.root.resolve()  # workers have other working folders
         running = {remote.remote(cell, store, root): cell for cell in cells}
         while running:
             (ready, *_), _ = ray.wait(list(running), num_returns=1)
@@ -128,23 +128,23 @@ class Runner:
             yield cell, outcome
 
 
-Done = tuple[dict[str, Any], dict[str, Any]]  # numbers, and how they came about
+Done = tuple[dict[str, Any], dict[str, Any]]  # the numbers of a cell, and their provenance
 
 
 def _tried(cell: Cell, store: Store, root: Path) -> Done | Exception:
     try:
         return run_cell(cell, store, root)
-    except Exception as error:  # whatever it is, the other cells go on
+    except Exception as error:  # no error stops the other cells
         return error
 
 
 def run_cell(cell: Cell, store: Store, root: Path) -> Done:
-    """A cell's numbers, and how they came about; a training that diverged is a result, too."""
+    """The numbers of a cell and their provenance. A training that diverges is a result as well."""
     from undermargin.paper.kinds import KINDS, Outcome
     from undermargin.paper.prepared import precision, prepare
     from undermargin.paper.shared import Place, finished, stages
 
-    code, started = commit(), time.perf_counter()
+    code, started, computed = commit(), time.perf_counter(), time.process_time()
     work = store.work(cell, code)
     place = Place(own=work / cell.key, folds=work, records=store.records(cell), commit=code)
     place.own.mkdir(parents=True, exist_ok=True)
@@ -161,6 +161,7 @@ def run_cell(cell: Cell, store: Store, root: Path) -> Done:
     about = {
         "source": prepared.source,
         "seconds": round(time.perf_counter() - started, 1),
+        "cpu_seconds": round(time.process_time() - computed, 1),  # of all threads; a busy machine takes longer
         **({"resumed": True} if resumed else {}),  # an earlier start, or a cell that shares trainings, took more
         **(
             {"shared": found}
@@ -176,7 +177,7 @@ def run_cell(cell: Cell, store: Store, root: Path) -> Done:
 
 
 def commit() -> str:
-    """The last commit that changed the code that runs, marked if it was changed since; empty outside of a checkout."""
+    """The last commit that changed the package, marked if it was changed since; empty outside of a checkout."""
     package = Path(undermargin.__file__).parent
 
     def git(*words: str) -> str:
@@ -184,7 +185,7 @@ def commit() -> str:
         return found.stdout.strip()
 
     try:
-        # of the package alone: results that are stored and committed in the same checkout are no change of the code
+        # only the package counts: results that are stored in the same checkout do not change the code
         is_changed = git("status", "--porcelain", "--", ".")
         return git("log", "-1", "--format=%h", "--abbrev=12", "--", ".") + ("-dirty" if is_changed else "")
     except (OSError, subprocess.CalledProcessError):
@@ -192,7 +193,7 @@ def commit() -> str:
 
 
 def _say_waiting(folder: Path) -> None:
-    print(f"another run is at work in {folder}: waiting for it to end", file=sys.stderr)  # noqa: T201
+    print(f"another process is running experiments in {folder}; waiting for it to end", file=sys.stderr)  # noqa: T201
 
 
 def _save(path: Path, arrays: dict[str, Any]) -> None:
@@ -202,7 +203,7 @@ def _save(path: Path, arrays: dict[str, Any]) -> None:
 
 
 def _begin(num_threads: int, runner: int, job: int) -> None:
-    """A worker has its share of the cores, a GPU by its number where there are any, and ends with its runner."""
+    """Give a worker its share of the cores and a GPU, if there is one, and let it end with the runner."""
     import torch
 
     end_with(runner)
@@ -212,12 +213,12 @@ def _begin(num_threads: int, runner: int, job: int) -> None:
 
 
 def _machine() -> dict[str, Any]:
-    """What rounding depends on: with other threads or vector instructions the same seed ends a little elsewhere."""
+    """What rounding depends on: with other threads or vector instructions, a seed gives slightly different numbers."""
     import torch
 
     return {
         "torch": torch.__version__,
         "num_threads": torch.get_num_threads(),
         "processor": torch.backends.cpu.get_cpu_capability(),
-        **({"onednn": limit} if (limit := os.environ.get("ONEDNN_MAX_CPU_ISA")) else {}),  # for its convolutions alone
+        **({"onednn": limit} if (limit := os.environ.get("ONEDNN_MAX_CPU_ISA")) else {}),  # limits convolutions only
     }

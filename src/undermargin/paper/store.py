@@ -13,13 +13,13 @@ from undermargin.storage.json import to_json
 
 @dataclass(frozen=True)
 class Store:
-    """A folder with results.jsonl; a line that was cut off by a kill is left out."""
+    """A folder with results.jsonl. A line that is incomplete because the process was killed is ignored."""
 
     folder: Path
 
     @property
     def path(self) -> Path:
-        """The file of all results."""
+        """The file with all results."""
         return self.folder / "results.jsonl"
 
     def work(self, cell: Cell, code: str) -> Path:
@@ -39,7 +39,7 @@ class Store:
         return self.folder / "work" / "photos"
 
     def results(self) -> dict[str, dict[str, Any]]:
-        """Every finished cell's numbers, by its key."""
+        """The stored lines of all finished cells, by key."""
         if not self.path.is_file():
             return {}
         found = {}
@@ -50,15 +50,15 @@ class Store:
                 found[row["key"]] = row
             except (ValueError, KeyError):
                 if line and number < len(lines) and not line.startswith('{"key"'):
-                    raise InputError(f"line {number} of {self.path} is no result; take it out") from None
-                # else a write that was interrupted: the cell is run again
+                    raise InputError(f"line {number} of {self.path} is not a result; remove it") from None
+                # otherwise an interrupted write: the cell is run again
         return found
 
     def add(self, cell: Cell, numbers: dict[str, Any], about: dict[str, Any]) -> None:
-        """Write a finished cell."""
+        """Append the result of a finished cell."""
         self.folder.mkdir(parents=True, exist_ok=True)
         if self.path.is_file() and not self.path.read_bytes().endswith(b"\n"):
             with self.path.open("a") as file:
-                file.write("\n")  # behind what a kill has cut off
+                file.write("\n")  # after an incomplete line
         row = {"key": cell.key, **cell.settings(), "numbers": numbers, **about}
         append_line(self.path, json.loads(to_json(row)))

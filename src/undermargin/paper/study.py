@@ -56,8 +56,8 @@ LARGE = Study(
     augmentation="scaled crops",
     image_size=256,
 )
-# all of the paper's images with a network whose first convolution halves them: 20 minutes of a core per training.
-# Without augmentation, where so short a training memorizes wrong labels; experiments that augment say so
+# all of the paper's images, and a network whose first convolution halves them: about 20 core minutes per training.
+# Short trainings memorize wrong labels only without augmentation, so experiments that augment say so
 DESKTOP = replace(
     SMALL,
     model="resnet32-half",
@@ -66,7 +66,7 @@ DESKTOP = replace(
     augmentation="none",
     precision="mixed",
 )
-# 10,000 images for hours, not days: the same procedure with a smaller network and a fifth of the epochs
+# 10,000 images, hours instead of days: the same procedure with a smaller network and a fifth of the epochs
 LAPTOP = replace(
     SMALL,
     model="resnet8-half",

@@ -12,21 +12,21 @@ from undermargin.paper.published import Number
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of text below a caption that names the preset, so that nobody takes a laptop's number for the paper's."""
+    """Rows of text, and a caption that names the preset, so that no number is mistaken for the paper's."""
 
     name: str
     caption: str
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
-    is_listed: bool = True  # in the docs; a list of thousands is a file alone
+    is_listed: bool = True  # in the docs; long lists are only written to a file
 
     def markdown(self) -> str:
-        """For the docs."""
+        """The table as Markdown, for the docs."""
         lines = [self.columns, ["---", *["---:"] * (len(self.columns) - 1)], *self.rows]
         return f"**{self.caption}**\n\n" + "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
 
     def latex(self) -> str:
-        """For a paper."""
+        """The table as LaTeX, for a paper."""
         rows = [" & ".join(_latex(text) for text in row) + r" \\" for row in (self.columns, *self.rows)]
         body = "\n".join([r"\toprule", rows[0], r"\midrule", *rows[1:], r"\bottomrule"])
         columns = "l" + "r" * (len(self.columns) - 1)
@@ -36,14 +36,14 @@ class Table:
         )
 
     def csv(self) -> str:
-        """For a spreadsheet."""
+        """The table as CSV, for a spreadsheet."""
         text = io.StringIO()
         csv.writer(text, lineterminator="\n").writerows([self.columns, *self.rows])
         return text.getvalue()
 
 
 def percent(values: Sequence[float | None], num_trials: int = 0) -> str:
-    """Mean and standard deviation over seeds, in percent; how many they are, if there should be more.
+    """Mean and standard deviation over seeds in percent, and the number of seeds if it is less than `num_trials`.
 
     >>> percent([0.1, 0.2]), percent([0.125], num_trials=4), percent([None])
     ('15.0 ± 7.1', '12.5 (1 of 4 seeds)', '')
@@ -57,7 +57,7 @@ def percent(values: Sequence[float | None], num_trials: int = 0) -> str:
 
 
 def published(number: Number) -> str:
-    """A number of the paper as its tables have it.
+    """A number of the paper, formatted as in its tables.
 
     >>> published((9.8, 0.1)), published(24.2), published("Diverged"), published(None)
     ('9.8 ± 0.1', '24.2', 'Diverged', '')

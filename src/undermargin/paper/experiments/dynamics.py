@@ -1,4 +1,4 @@
-"""What single samples do during training: logits, margins, and the running mean that AUM is."""
+"""Single samples during training: logits, margins, and AUM as a running mean."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,20 +8,21 @@ import numpy as np
 from undermargin.paper import figures
 from undermargin.paper.cell import Cell
 from undermargin.paper.experiment import Experiment, Figures, Results, caption
+from undermargin.paper.experiments.grid import MIDDLE
 from undermargin.paper.kinds import LABEL
 from undermargin.paper.study import Preset
 from undermargin.paper.tables import Table, percent
 
-AVERAGED = 50  # samples a panel
+AVERAGED = 50  # samples per panel
 
 
 def _cells(preset: Preset) -> list[Cell]:
-    return [Cell("trajectories", preset, "cifar10", "uniform", 0.4)]
+    return [Cell("trajectories", preset, "cifar10", *MIDDLE)]
 
 
 def _chosen(arrays: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    """Easy, hard and mislabeled samples: clean ones of the lowest and the highest training loss (paper: trajectories),
-    mean of all epochs, and of the others the first."""
+    """Easy and hard samples, which are clean ones with the lowest and the highest mean training loss (paper:
+    trajectories), and the first mislabeled ones."""
     clean, flipped = np.flatnonzero(~arrays["is_flipped"]), np.flatnonzero(arrays["is_flipped"])
     logits = arrays["logits"][:, clean]
     losses = (np.logaddexp.reduce(logits, axis=2) - logits[:, :, LABEL]).mean(0)
@@ -60,7 +61,7 @@ def _margins(results: Results) -> Figures:
 
 
 def _learned(results: Results) -> list[Table]:
-    """How many samples the network takes for their label in the last epoch: by heart, where it is wrong."""
+    """The share of samples that the network predicts as their label in the last epoch; wrong labels are memorized."""
     (cell,) = _cells(results.preset)
     arrays, numbers = results.arrays(cell), results.numbers(cell)
     if arrays is None or numbers is None:
@@ -75,13 +76,13 @@ def _learned(results: Results) -> list[Table]:
 
 
 def _median(aum: np.ndarray, group: np.ndarray) -> np.intp:
-    """The sample of this group that half of it is below."""
+    """The sample of the group with the median AUM."""
     places = np.flatnonzero(group)
     return np.intp(places[aum[places].argsort()[len(places) // 2]])
 
 
 def _margin(logits: np.ndarray) -> np.ndarray:
-    """Of the label: (epochs or samples, classes) to (epochs or samples,)."""
+    """The margin of the label: (epochs or samples, classes) to (epochs or samples,)."""
     return np.asarray(logits[:, LABEL] - np.delete(logits, LABEL, axis=1).max(1))
 
 
