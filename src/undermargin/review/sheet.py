@@ -1,4 +1,4 @@
-"""Decisions as a CSV file, for a spreadsheet or another tool: out, and in again. Samples go by their ids."""
+"""Decisions as a CSV file, for a spreadsheet or another tool: written, and read back. Samples are named by id."""
 
 import csv
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ REQUIRED = ("id", "action")
 
 
 def write_sheet(path: Path, decisions: Decisions, ids: Sequence[str]) -> int:
-    """One row a decided sample, in the order of the data set; returns how many."""
+    """Write one row per decided sample, in the order of the data set, and return how many."""
     latest = decisions.latest()
     with replacing(path) as partial, partial.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
@@ -29,7 +29,7 @@ def write_sheet(path: Path, decisions: Decisions, ids: Sequence[str]) -> int:
 
 
 def read_sheet(path: Path, decisions: Decisions, ids: Sequence[str], verdicts: Verdicts) -> tuple[int, int]:
-    """Take in all rows or none; returns how many, and how many of them replaced another decision."""
+    """Import all rows or none; returns how many, and how many of them replaced another decision."""
     changes = _changes(path, {name: index for index, name in enumerate(ids)}, verdicts)
     before = decisions.latest()
     decisions.decide(changes)
@@ -43,14 +43,14 @@ def _changes(path: Path, indices: dict[str, int], verdicts: Verdicts) -> list[Ch
             reader = csv.DictReader(file, strict=True)
             missing = [name for name in REQUIRED if name not in (reader.fieldnames or ())]
             if missing:
-                raise InputError(f"{path} lacks the columns {', '.join(missing)}; expected {', '.join(COLUMNS)}")
+                raise InputError(f"{path} has no column {', '.join(missing)}; expected {', '.join(COLUMNS)}")
             for row in reader:
                 place = f"{path}, line {reader.line_num}"
                 index = indices.get(row["id"])
                 if index is None:
                     raise InputError(f"{place}: the scan has no sample with the id {row['id']!r}; nothing was imported")
                 if index in changes:
-                    raise InputError(f"{place}: {row['id']!r} was decided before in this file; nothing was imported")
+                    raise InputError(f"{place}: {row['id']!r} has another row in this file; nothing was imported")
                 changes[index] = Change(index, _decision(row, place, index, verdicts))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise InputError(f"{path} cannot be read as CSV: {error}") from None
@@ -62,9 +62,7 @@ def _decision(row: dict[str, str | None], place: str, index: int, verdicts: Verd
     if action not in ACTIONS:
         raise InputError(f"{place}: {action!r} is none of {', '.join(ACTIONS)}; nothing was imported")
     if (action == "relabel") != (label is not None):
-        raise InputError(
-            f"{place}: relabel, and only it, has a label; found {action} with {label!r}; nothing was imported"
-        )
+        raise InputError(f"{place}: only relabel has a label; found {action} with {label!r}; nothing was imported")
     try:
         if label is not None:
             class_number(verdicts, label)
@@ -77,9 +75,9 @@ def _decision(row: dict[str, str | None], place: str, index: int, verdicts: Verd
 
 
 def exchange(folder: Folder, source: Path | None, target: Path | None) -> dict[str, int]:
-    """Take in a scan's decisions from one file, then write them to another, where these are named."""
+    """Import a scan's decisions from `source`, then write them to `target`, where these are given."""
     if target is not None and target.exists():
-        raise InputError(f"{target} is there already, and may hold work of yours; choose another name")
+        raise InputError(f"{target} already exists; choose another path or delete it")
     verdicts, decisions = folder.verdicts(), folder.decisions()
     ids = folder.originals(verdicts).ids
     found = {}
