@@ -128,11 +128,11 @@ def test_to_relabel_as_what_it_is_means_to_keep(scan, tmp_path):
     ("row", "message"),
     [
         ("s99,drop,", "line 3: the scan has no sample with the id 's99'"),
-        ("s1,relabel,c", "line 3: there is no class 'c'; there are a, b"),
-        ("s2,drop,", "line 3: 's2' was decided before in this file"),
+        ("s1,relabel,c", "line 3: there is no class 'c'; classes are a, b"),
+        ("s2,drop,", "line 3: 's2' has another row in this file"),
         ("s1,remove,", "line 3: 'remove' is none of keep, relabel, drop"),
-        ("s1,relabel,", "line 3: relabel, and only it, has a label"),
-        ("s1,keep,a", "line 3: relabel, and only it, has a label"),
+        ("s1,relabel,", "line 3: only relabel has a label"),
+        ("s1,keep,a", "line 3: only relabel has a label"),
     ],
 )
 def test_a_row_that_is_wrong_is_one_line_and_nothing_is_imported(scan, tmp_path, row, message):

@@ -26,7 +26,7 @@ def test_importing_the_package_and_its_command_line_loads_neither_torch_nor_nump
 
 def test_no_other_command_loads_the_recipes():
     result = python(
-        "import undermargin.cli.show, undermargin.demo, undermargin.scans.scan, undermargin.scans.evaluate\n"
+        "import undermargin.cli.show, undermargin.demo, undermargin.scans.scan, undermargin.scans.retraining\n"
         "import undermargin.report, sys; print('undermargin.recipes' in sys.modules)"
     )
     assert result.stdout.strip() == "False", result.stderr

@@ -17,8 +17,8 @@ from tests.scan_folders import finish, photos, texts
 from undermargin import Trajectories, identify
 from undermargin.errors import FolderError, InputError
 from undermargin.report import describe, render, report
-from undermargin.report.groups import interval
 from undermargin.scans.folder import Folder
+from undermargin.scans.intervals import wilson
 from undermargin.storage.json import to_json
 
 WRONG = (3, 21, 40)
@@ -117,7 +117,7 @@ def test_a_browser_may_run_only_our_own_style_and_script(images):
 @pytest.mark.parametrize(("flagged", "samples"), [(0, 5), (1, 10), (37, 40), (8, 8), (120, 4000)])
 def test_the_interval_is_wilsons(flagged, samples):
     theirs = binomtest(flagged, samples).proportion_ci(0.95, method="wilson")
-    assert interval(flagged, samples) == pytest.approx((theirs.low, theirs.high), abs=1e-6)
+    assert wilson(flagged / samples, samples) == pytest.approx((theirs.low, theirs.high), abs=1e-6)
 
 
 def test_shares_by_class_agree_with_the_summary(images):

@@ -1,4 +1,4 @@
-"""Does cleaning help? The same number of iterations on all samples, on the cleaned, and on as many by lot."""
+"""Does cleaning help? The same number of iterations on all samples, on the cleaned ones, and on as many at random."""
 
 import json
 import shutil
@@ -10,13 +10,13 @@ import torch
 from sklearn.datasets import make_blobs
 from typer.testing import CliRunner
 
-from undermargin import noise, scan
+from undermargin import Scan, noise, scan
 from undermargin.cli import app
 from undermargin.errors import FolderError, InputError
 from undermargin.scans.cleaning import Cleaning
 from undermargin.scans.decisions import Change, Decision
-from undermargin.scans.evaluate import difference, evaluate
 from undermargin.scans.folder import Folder
+from undermargin.scans.retraining import difference
 from undermargin.sources.joined import join
 from undermargin.sources.source import load
 from undermargin.training.engine import Budget
@@ -35,8 +35,8 @@ def clouds(tmp_path_factory):
     return folder, labels[:600], true_labels[:600]
 
 
-def test_training_without_mislabeled_samples_beats_all_samples_and_removal_by_lot(clouds):
-    result = evaluate(clouds[0] / "scan", test=clouds[0] / "test.npz", seeds=3, epochs=30)
+def test_training_without_mislabeled_samples_beats_all_samples_and_removal_at_random(clouds):
+    result = Scan.open(clouds[0] / "scan").retrain(test=clouds[0] / "test.npz", seeds=3, epochs=30)
     assert result["means"]["cleaned"] < result["means"]["standard"]
     assert result["means"]["cleaned"] < result["means"]["random"]
     assert not result["is_test_noisy"]
@@ -44,7 +44,7 @@ def test_training_without_mislabeled_samples_beats_all_samples_and_removal_by_lo
 
 
 def test_held_out_labels_are_said_to_be_noisy(clouds):
-    result = evaluate(clouds[0] / "scan", holdout=0.2, seeds=1, epochs=2)
+    result = Scan.open(clouds[0] / "scan").retrain(holdout=0.2, seeds=1, epochs=2)
     assert result["is_test_noisy"]
     assert result["differences"]["cleaned - standard"]["low"] is None
 
@@ -85,9 +85,9 @@ def test_the_batch_size_shrinks_so_that_the_iterations_are_kept():
 
 def test_one_of_test_and_holdout_is_needed(clouds):
     with pytest.raises(InputError, match="one of the two"):
-        evaluate(clouds[0] / "scan")
+        Scan.open(clouds[0] / "scan").retrain()
     with pytest.raises(InputError, match="between 0 and 1"):
-        evaluate(clouds[0] / "scan", holdout=2)
+        Scan.open(clouds[0] / "scan").retrain(holdout=2)
 
 
 def test_data_that_have_changed_are_refused(clouds, tmp_path):
@@ -96,7 +96,7 @@ def test_data_that_have_changed_are_refused(clouds, tmp_path):
     scan(tmp_path / "d.npz", tmp_path / "scan", epochs=1)
     np.savez(tmp_path / "d.npz", x=x + 1, y=y)
     with pytest.raises(FolderError, match="has changed since"):
-        evaluate(tmp_path / "scan", holdout=0.5)
+        Scan.open(tmp_path / "scan").retrain(holdout=0.5)
 
 
 def frame(cities, ages, labels):
@@ -160,15 +160,15 @@ def test_retraining_puts_decisions_before_verdicts(clouds, tmp_path):
     decisions = opened.decisions()
     decisions.decide([Change(int(index), Decision("keep")) for index in opened.verdicts().flagged])
     decisions.close()
-    result = evaluate(tmp_path / "scan", test=folder / "test.npz", seeds=1, epochs=2)
+    result = Scan.open(tmp_path / "scan").retrain(test=folder / "test.npz", seeds=1, epochs=2)
     assert result["errors"]["cleaned"] == result["errors"]["standard"]  # nothing is removed any more
 
 
 def test_retraining_trains_what_the_scan_trained_unless_another_model_is_named(clouds, tmp_path):
     scan(clouds[0] / "train.npz", tmp_path / "scan", epochs=2, model="linear")
     settings = {"holdout": 0.2, "seeds": 1, "epochs": 1}
-    assert evaluate(tmp_path / "scan", **settings)["model"] == "a linear classifier"
-    assert evaluate(tmp_path / "scan", model="network", **settings)["model"] == "one hidden layer"
+    assert Scan.open(tmp_path / "scan").retrain(**settings)["model"] == "a linear classifier"
+    assert Scan.open(tmp_path / "scan").retrain(model="network", **settings)["model"] == "one hidden layer"
 
 
 def test_a_network_of_ones_own_is_not_in_the_folder_and_must_be_given_again(clouds, tmp_path):
@@ -177,12 +177,42 @@ def test_a_network_of_ones_own_is_not_in_the_folder_and_must_be_given_again(clou
 
     scan(clouds[0] / "train.npz", tmp_path / "scan", epochs=2, model=narrow)
     with pytest.raises(InputError, match="which is not in the folder; name a model with --model"):
-        evaluate(tmp_path / "scan", holdout=0.2)
-    result = evaluate(tmp_path / "scan", holdout=0.2, seeds=1, epochs=1, model=narrow)
+        Scan.open(tmp_path / "scan").retrain(holdout=0.2)
+    result = Scan.open(tmp_path / "scan").retrain(holdout=0.2, seeds=1, epochs=1, model=narrow)
     assert result["model"].startswith("the user's own")
 
 
 def test_data_that_a_strangers_folder_names_are_not_trained_on(clouds, tmp_path):
     shutil.copytree(clouds[0] / "scan", tmp_path / "from elsewhere")
     with pytest.raises(FolderError, match="was not scanned here, and names .*train.npz"):
-        evaluate(tmp_path / "from elsewhere", holdout=0.2)
+        Scan.open(tmp_path / "from elsewhere").retrain(holdout=0.2)
+
+
+def test_the_training_data_are_no_test_set(clouds, tmp_path):
+    folder = clouds[0]
+    with pytest.raises(InputError, match="all 600 samples of the test set .* are in the training data"):
+        Scan.open(folder / "scan").retrain(folder / "train.npz", seeds=1, epochs=1)
+    x, y = (np.load(folder / "train.npz")[name] for name in ("x", "y"))
+    np.savez(tmp_path / "part.npz", x=x[100:400][::-1], y=y[100:400][::-1])
+    with pytest.raises(InputError, match="all 300 samples"):
+        Scan.open(folder / "scan").retrain(tmp_path / "part.npz", seeds=1, epochs=1)
+
+
+def test_test_samples_that_were_trained_on_are_counted(clouds, tmp_path):
+    folder = clouds[0]
+    train, test = (dict(np.load(folder / f"{name}.npz")) for name in ("train", "test"))
+    mixed = {name: np.concatenate([train[name][:50], test[name][:100]]) for name in ("x", "y")}
+    np.savez(tmp_path / "mixed.npz", **mixed)
+    result = Scan.open(folder / "scan").retrain(tmp_path / "mixed.npz", seeds=1, epochs=1)
+    assert (result["num_test"], result["num_test_seen"]) == (150, 50)
+
+
+def test_rows_of_a_table_are_the_same_whatever_the_order_of_the_columns(tmp_path):
+    rng = np.random.default_rng(0)
+    ages, cities = rng.integers(18, 80, 80), rng.choice(["Rome", "Oslo"], 80)
+    data = pd.DataFrame({"age": ages, "city": cities, "label": rng.permutation(["no", "yes"] * 40)})
+    data.to_csv(tmp_path / "train.csv", index=False)
+    data[["city", "label", "age"]][:20].to_csv(tmp_path / "test.csv", index=False)
+    opened = scan(tmp_path / "train.csv", tmp_path / "scan", epochs=1)
+    with pytest.raises(InputError, match="all 20 samples"):
+        opened.retrain(tmp_path / "test.csv", seeds=1, epochs=1)

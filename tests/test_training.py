@@ -468,3 +468,19 @@ def test_convolutions_go_on_from_a_file_as_if_they_had_never_stopped(optimizer, 
     resumed.run_epoch(1)
     rows = np.arange(8)
     assert np.array_equal(resumed.predict(rows), whole.predict(rows))
+
+
+def test_a_script_without_a_guard_trains_both_folds_side_by_side(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(f"""
+import numpy as np
+from undermargin import scan
+print("started")
+rng = np.random.default_rng(0)
+images = rng.integers(0, 255, (60, 8, 8, 1)).astype(np.uint8)
+found = scan((images, np.arange(60) % 3), {str(tmp_path / "scan")!r}, epochs=1, jobs=2)
+print(len(found.verdicts))
+""")
+    result = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=300)
+    assert result.returncode == 0, result.stderr[-2000:]
+    assert result.stdout.split() == ["started", "60"]

@@ -1,6 +1,6 @@
 """One self-contained page about a scan: numbers and pictures for reading.
 
-`describe` makes the data, `render` the page; `report` does both and leaves a file.
+`describe` makes the data, `render` makes the page; `report` does both and writes a file.
 """
 
 from collections.abc import Sequence
@@ -22,10 +22,10 @@ def report(
     num_samples: int = NUM_SAMPLES,
     has_thumbnails: bool = True,
 ) -> Path:
-    """Write the page, to report.html in the scan's folder unless told otherwise, and say where it is.
+    """Write the page, by default to report.html in the scan's folder, and return its path.
 
-    `by` names columns of the data set: the flagged share is shown for each of their values, beside that of every class.
-    Without thumbnails no picture, text or row of the data leaves it, only ids, labels and numbers.
+    `by` names columns of the data set: the flagged share is shown for each of their values, besides that of every
+    class. Without thumbnails the page holds no picture, text or row of the data, only ids, labels and numbers.
     """
     page = render(describe(folder, by=by, num_samples=num_samples, has_thumbnails=has_thumbnails))
     path = Path(out) if out is not None else folder / "report.html"

@@ -1,4 +1,4 @@
-"""What a report says, as plain data ready for JSON; how it looks is the page's business."""
+"""What a report says, as plain data ready for JSON; `page` turns it into HTML."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +13,7 @@ from undermargin.report.lines import lines
 from undermargin.scans.effects import overruled
 from undermargin.scans.folder import Folder
 
-NUM_SAMPLES = 200  # shown, unless told otherwise
+NUM_SAMPLES = 200  # shown by default
 MAX_SAMPLES = 5000
 COUNTS = ("num_samples", "num_flagged", "num_kept", "num_unjudged", "flagged_share", "estimated_noise_rate")
 COUNTED = (*COUNTS, "classes", "num_decided")
@@ -24,7 +24,7 @@ def describe(
 ) -> dict[str, Any]:
     """Everything that the page of a finished scan shows: its verdicts, with people's decisions in them."""
     if not 0 <= num_samples <= MAX_SAMPLES:
-        raise InputError(f"{num_samples} samples are asked for, expected 0 to {MAX_SAMPLES}: the page must stay light")
+        raise InputError(f"num_samples is {num_samples}, expected 0 to {MAX_SAMPLES}: the page would be too large")
     config, summary = folder.read_json("config.json"), folder.read_json("summary.json")
     verdicts = overruled(folder.verdicts(), folder.decided())
     summary |= {name: value for name, value in verdicts.summary().items() if name in COUNTED}
@@ -56,7 +56,7 @@ def _decided(number: int) -> list[str]:
 
 
 def _origin(config: dict[str, Any], summary: dict[str, Any]) -> dict[str, Any]:
-    """How the numbers came about. Of the data's place only the last name: a report may be passed on."""
+    """How the numbers were computed. Of the data's path only the last name: a report may be passed on."""
     found = config.get("source")
     source: dict[str, Any] = found if isinstance(found, dict) else {"name": found}
     told = {

@@ -1,6 +1,5 @@
-"""The flagged share by class or by a column's values, with an interval, so that small groups do not mislead."""
+"""The flagged share per class or per value of a column, with an interval so that small groups do not mislead."""
 
-import math
 from typing import Any
 
 import numpy as np
@@ -9,25 +8,25 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from undermargin.errors import InputError
+from undermargin.scans.intervals import wilson
 from undermargin.verdicts.record import Verdicts
 
 Codes = npt.NDArray[np.int64]
 
-MAX_VALUES = 30  # of a column of texts; rarer ones are counted together
-MAX_NUMBERS = 12  # different numbers that are listed one by one; more are cut into ranges
+MAX_VALUES = 30  # of a column of texts; rarer values are counted together
+MAX_NUMBERS = 12  # distinct numbers that are listed one by one; more are cut into ranges
 NUM_RANGES = 6
-NORMAL_95 = 1.959964
 
 
 def by_label(verdicts: Verdicts) -> dict[str, Any]:
-    """A row a class that occurs."""
+    """One row per class that occurs."""
     assert verdicts.labels is not None  # noqa: S101 - for the type checker
     names = [verdicts.name(label) for label in range(int(verdicts.labels.max()) + 1)]
     return {"by": None, "rows": _rows(verdicts, verdicts.labels, names)}
 
 
 def by_column(verdicts: Verdicts, name: str, column: pa.ChunkedArray) -> dict[str, Any]:
-    """A row a value: texts as they are, many numbers or dates in ranges that hold about as many samples each."""
+    """One row per value: texts as they are, many numbers or dates in ranges of about the same number of samples."""
     if pa.types.is_nested(column.type) or pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
         raise InputError(f"column {name!r} holds {column.type}; expected texts, numbers or dates to group by")
     kind = column.type
@@ -41,7 +40,7 @@ def by_column(verdicts: Verdicts, name: str, column: pa.ChunkedArray) -> dict[st
 
 
 def _values(column: pa.ChunkedArray) -> tuple[Codes, list[str]]:
-    """The most frequent values, the others together, and those that are missing."""
+    """The most frequent values, the others together, and missing ones."""
     encoded = column.cast(pa.string()).combine_chunks().dictionary_encode()
     codes = pc.fill_null(encoded.indices, -1).to_numpy().astype(np.int64)
     names = [str(name) for name in encoded.dictionary.to_pylist()]
@@ -72,13 +71,13 @@ def _text(value: float, is_date: bool) -> str:
 
 
 def _rows(verdicts: Verdicts, codes: Codes, names: list[str]) -> list[dict[str, Any]]:
-    """A row a group that has samples. Those that are surely high come first: by the lower end of the interval."""
+    """One row per group that has samples, ordered by the lower end of the interval: those surely high come first."""
     counts = np.bincount(codes, minlength=len(names))
     flagged = np.bincount(codes[verdicts.is_flagged], minlength=len(names))
     overall = flagged.sum() / max(counts.sum(), 1)
     rows = []
     for code in np.flatnonzero(counts):
-        low, high = interval(int(flagged[code]), int(counts[code]))
+        low, high = wilson(flagged[code] / counts[code], counts[code])
         rows.append(
             {
                 "value": names[code],
@@ -91,16 +90,3 @@ def _rows(verdicts: Verdicts, codes: Codes, names: list[str]) -> list[dict[str, 
             }
         )
     return sorted(rows, key=lambda row: (-row["low"], -row["flagged_share"], row["num_samples"]))
-
-
-def interval(num_flagged: int, num_samples: int) -> tuple[float, float]:
-    """Wilson's 95 % interval of a share: between which shares the group's own may well lie.
-
-    >>> [round(end, 3) for end in interval(1, 10)]
-    [0.018, 0.404]
-    """
-    share, square = num_flagged / num_samples, NORMAL_95**2
-    middle = share + square / (2 * num_samples)
-    half = NORMAL_95 * math.sqrt(share * (1 - share) / num_samples + square / (4 * num_samples**2))
-    scale = 1 + square / num_samples
-    return max(0.0, (middle - half) / scale), min(1.0, (middle + half) / scale)

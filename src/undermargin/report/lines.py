@@ -1,4 +1,4 @@
-"""How the margins of a few samples moved from epoch to epoch, where a training recorded it."""
+"""The margins of a few samples from epoch to epoch, where a training recorded them."""
 
 from typing import Any
 
@@ -16,23 +16,22 @@ NUM_LINES = 4  # of each verdict
 
 
 def lines(folder: Folder, verdicts: Verdicts) -> dict[str, Any] | None:
-    """Margins of the most suspicious samples and of middling kept ones, from the first fold that recorded them."""
-    trainings = [path.parent for path in sorted(folder.path.glob("fold*/scores.parquet"))]
-    for training, scores in zip(trainings, verdicts.fold_scores, strict=True):
+    """Margins of the most suspicious samples and of typical kept ones, from the first fold that recorded them."""
+    for fold, scores in enumerate(verdicts.fold_scores):
         try:
-            recorded = Trajectories.open(training / "trajectories")
+            recorded = Trajectories.open(folder / f"fold{fold}" / "trajectories")
             chosen = _chosen(verdicts, np.isfinite(scores))
             margins = recorded.of(chosen.tolist())
         except InputError:
             continue
         if margins.size and len(margins) > 1:
             told = [_told(verdicts, int(index), margins[:, k]) for k, index in enumerate(chosen)]
-            return {"fold": int(training.name.removeprefix("fold")), "epochs": recorded.epochs, "lines": told}
+            return {"fold": fold, "epochs": recorded.epochs, "lines": told}
     return None
 
 
 def _chosen(verdicts: Verdicts, judged: npt.NDArray[np.bool_]) -> Ints:
-    """The first flagged samples and those in the middle of the kept, of the samples that this fold judged."""
+    """The first flagged samples and those in the middle of the kept ones, among the samples that this fold judged."""
     order = verdicts.order[judged[verdicts.order]]
     kept = order[verdicts.is_kept[order]]
     middle = max(0, len(kept) // 2 - NUM_LINES // 2)

@@ -1,4 +1,4 @@
-"""The page: a report's data as one HTML file that needs nothing else and runs nothing but its own script."""
+"""The page: a report's data as one HTML file that needs no other file and runs only its own script."""
 
 import base64
 import hashlib
@@ -13,11 +13,11 @@ from undermargin.report import charts
 
 HERE = Path(__file__).parent
 PAGE_SIZE = {"images": 24, "text": 10, "table": 10}  # samples on one page of the gallery
-MOST_ROWS = 12  # of a table of groups, before the rest is folded away
+MOST_ROWS = 12  # of a table of groups; the others are folded away
 
 
 def render(data: dict[str, Any]) -> str:
-    """The page of a report's data. Whatever comes from the data set is escaped; only our own style and script run."""
+    """The HTML page of a report's data. Everything from the data set is escaped; only our own style and script run."""
     style, script = ((HERE / name).read_text("utf-8") for name in ("page.css", "page.js"))
     return (
         _environment()
@@ -34,7 +34,7 @@ def render(data: dict[str, Any]) -> str:
 
 
 def policy(style: str, script: str) -> str:
-    """What a browser may load and run: pictures inside the page, this style and this script, nothing from anywhere."""
+    """The content security policy: pictures inside the page, this style and this script; nothing from elsewhere."""
     return (
         f"default-src 'none'; img-src data:; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "
         "base-uri 'none'; form-action 'none'"
@@ -61,12 +61,12 @@ def _environment() -> Environment:
 
 
 def count(value: float) -> str:
-    """A whole number for reading."""
+    """A whole number for people to read."""
     return f"{value:,.0f}"
 
 
 def percent(share: float | None) -> str:
-    """A share for reading, with the digits that it deserves.
+    """A share for people to read, with as many digits as make sense.
 
     >>> percent(0.0312), percent(0.00042), percent(0), percent(1)
     ('3.1%', '0.04%', '0%', '100%')
@@ -79,12 +79,12 @@ def percent(share: float | None) -> str:
 
 
 def number(value: float | None) -> str:
-    """A score for reading, with a proper minus."""
+    """A score for people to read, with a typographic minus."""
     return "none" if value is None else f"{value:,.3g}".replace("-", "\N{MINUS SIGN}")
 
 
 def span(ends: Sequence[float | None]) -> str:
-    """An interval for reading; an end that is not known is open.
+    """An interval for people to read; an end that is not known is open.
 
     >>> span([1.5, 2.25]), span([1.5, None]), span([None, 2.25])
     ('1.5 to 2.25', '1.5 or more', '2.25 or less')
@@ -96,7 +96,7 @@ def span(ends: Sequence[float | None]) -> str:
 
 
 def told(record: dict[str, Any]) -> str:
-    """A record for reading; what is empty is left out.
+    """A record for people to read; empty entries are left out.
 
     >>> told({"epochs": 6, "is_strict": False, "drops": []})
     'epochs 6, strict no'

@@ -1,4 +1,4 @@
-"""Which samples the page goes through, and in which order."""
+"""Which samples the page shows, and in which order."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ NUM_NEIGHBOURS = 4
 
 @dataclass(frozen=True)
 class Filters:
-    """What is asked for; None stands for any."""
+    """Which samples to show; None stands for any."""
 
     verdict: Literal["flagged", "kept", "unjudged"] | None = "flagged"
     label: str | None = None
@@ -29,7 +29,7 @@ class Filters:
 
 
 def select(verdicts: Verdicts, filters: Filters, entries: Mapping[int, Entry]) -> Indices:
-    """Indices of the samples that pass, most suspicious first, or shuffled in the same way every time."""
+    """Indices of the selected samples, most suspicious first, or shuffled in the same way every time."""
     chosen = np.ones(len(verdicts), bool)
     if filters.verdict is not None:
         chosen &= verdicts.codes == NAMES.index(filters.verdict)
@@ -55,15 +55,17 @@ def _stands(standing: Standing, entries: Mapping[int, Entry], num_samples: int) 
 
 
 def class_number(verdicts: Verdicts, name: str) -> int:
-    """The class with this name."""
+    """The number of the class with this name."""
     names = class_names(verdicts)
     if name not in names:
-        raise InputError(f"there is no class {name!r}; there are {', '.join(names[:20])}{', ...' * (len(names) > 20)}")
+        raise InputError(
+            f"there is no class {name!r}; classes are {', '.join(names[:20])}{', ...' * (len(names) > 20)}"
+        )
     return names.index(name)
 
 
 def class_names(verdicts: Verdicts) -> list[str]:
-    """What the classes are called; where they have no names, their numbers."""
+    """The names of the classes; their numbers where they have no names."""
     if verdicts.class_names is not None:
         return list(verdicts.class_names)
     highest = [labels.max() for labels in (verdicts.labels, verdicts.suggested_labels) if labels is not None]
@@ -71,7 +73,7 @@ def class_names(verdicts: Verdicts) -> list[str]:
 
 
 def neighbours(verdicts: Verdicts, label: int, *, of: int) -> list[int]:
-    """Some kept samples of a class, to compare a sample with: others for every sample, always the same for one."""
+    """Some kept samples of a class to compare a sample with; for the same sample always the same ones."""
     if verdicts.labels is None or label < 0:
         return []
     kept = np.flatnonzero(verdicts.is_kept & (verdicts.labels == label))

@@ -18,7 +18,7 @@ from undermargin.scans.folder import Folder
 from undermargin.sources.base import Source
 from undermargin.storage import consent as roots
 
-PORT = 8765  # taken where it is free, so that a tunnel to it can be kept
+PORT = 8765  # if it is free, so that a tunnel to it can be kept
 
 
 def serve(
@@ -30,9 +30,9 @@ def serve(
     confirm: Callable[[Path], bool],
     on_start: Callable[[str], None],
 ) -> dict[str, Any]:
-    """Serve a scan's page until it is stopped, and say how far the review has come.
+    """Serve a scan's page until it is stopped, and return how far the review has come.
 
-    `confirm` is asked whether data may be shown that were not scanned here; `on_start` gets the page's address.
+    `confirm(path)` is asked before data are shown that were not scanned here; `on_start` gets the page's address.
     """
     verdicts = folder.verdicts()
     originals = folder.originals(verdicts, data)
@@ -46,8 +46,8 @@ def serve(
         gate = Gate(make_app(folder, verdicts, cards, decisions), token=token, host=host)
         config = uvicorn.Config(gate, log_level="warning", access_log=False, server_header=False, lifespan="off")
         try:
-            with suppress(KeyboardInterrupt):  # how it is stopped
-                on_start(address)  # the socket listens already: whoever comes now is answered in a moment
+            with suppress(KeyboardInterrupt):  # the way to stop it
+                on_start(address)  # the socket listens already: a request is answered in a moment
                 uvicorn.Server(config).run(sockets=[listening])
             return progress(verdicts, decisions.latest(), decisions.times(LAST))
         finally:
@@ -55,21 +55,21 @@ def serve(
 
 
 def _check(folder: Folder, originals: Source, confirm: Callable[[Path], bool], *, is_named: bool) -> None:
-    """Data are shown if they are there, and if this user scanned them here, named them, or says yes."""
+    """Raise unless the data exist, and this user scanned them here, named them, or confirms."""
     path = originals.path
     if path is None:
         raise InputError(
-            "the data were scanned from memory, so there is nothing to show; write them down and scan that"
+            "the data were scanned from memory, so there is nothing to show; save them to a file and scan that"
         )
     if not path.exists():
-        raise InputError(f"there is nothing at {path}, where the data were; say where they are now with --data")
+        raise InputError(f"the data are no longer at {path}; pass their new place with --data")
     if not is_named and not roots.is_confirmed(folder.path, path) and not confirm(path):
-        raise InputError(f"{path} was not scanned here by this user and is not shown without --yes or --data {path}")
+        raise InputError(f"{path} was not scanned here by this user; pass --yes or --data {path} to show it")
     roots.confirm(folder.path, path)
 
 
 def _listen(host: str, port: int | None) -> socket.socket:
-    """A listening socket; without a wish for a port, the usual one, or any that is free."""
+    """A listening socket; without a port, on the usual one or any that is free."""
     for wanted in (PORT, 0) if port is None else (port,):
         try:
             return socket.create_server((host, wanted), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
@@ -79,7 +79,7 @@ def _listen(host: str, port: int | None) -> socket.socket:
 
 
 def _named(host: str) -> str:
-    """How a browser on this machine calls it."""
+    """The host as a browser on this machine names it."""
     if host in ("0.0.0.0", "127.0.0.1"):  # noqa: S104
         return "127.0.0.1"
     return f"[{host}]" if ":" in host else host

@@ -1,4 +1,4 @@
-"""Decisions as a CSV file, for a spreadsheet or another tool: out, and in again. Samples go by their ids."""
+"""Decisions as a CSV file, for a spreadsheet or another tool: written, and read back. Samples are named by id."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -16,7 +16,7 @@ REQUIRED = ("id", "action")
 
 
 def write_sheet(path: Path, decisions: Decisions, ids: Sequence[str]) -> int:
-    """One row per decided sample, in the order of the data set; returns how many. No spreadsheet runs its cells."""
+    """Write one row per decided sample, in the order of the data set, and return how many."""
     latest = decisions.latest()
     rows = (
         (ids[index], one.action, one.label or "", one.note, one.when, one.who) for index, one in sorted(latest.items())
@@ -26,7 +26,7 @@ def write_sheet(path: Path, decisions: Decisions, ids: Sequence[str]) -> int:
 
 
 def read_sheet(path: Path, decisions: Decisions, ids: Sequence[str], verdicts: Verdicts) -> tuple[int, int]:
-    """Take in all rows or none; returns how many, and how many of them replaced another decision."""
+    """Import all rows or none; returns how many, and how many of them replaced another decision."""
     changes = _changes(path, {name: index for index, name in enumerate(ids)}, verdicts)
     before = decisions.latest()
     decisions.decide(changes)
@@ -51,9 +51,7 @@ def _decision(row: dict[str, str], place: str, index: int, verdicts: Verdicts) -
     if action not in ACTIONS:
         raise InputError(f"{place}: {action!r} is none of {', '.join(ACTIONS)}; nothing was imported")
     if (action == "relabel") != (label is not None):
-        raise InputError(
-            f"{place}: relabel, and only it, has a label; found {action} with {label!r}; nothing was imported"
-        )
+        raise InputError(f"{place}: only relabel has a label; found {action} with {label!r}; nothing was imported")
     try:
         if label is not None:
             class_number(verdicts, label)
@@ -66,9 +64,9 @@ def _decision(row: dict[str, str], place: str, index: int, verdicts: Verdicts) -
 
 
 def exchange(folder: Folder, source: Path | None, target: Path | None) -> dict[str, int]:
-    """Take in a scan's decisions from one file, then write them to another, where these are named."""
+    """Import a scan's decisions from `source`, then write them to `target`, where these are given."""
     if target is not None and target.exists():
-        raise InputError(f"{target} already exists and may hold your work; choose another path")
+        raise InputError(f"{target} already exists; choose another path or delete it")
     verdicts, decisions = folder.verdicts(), folder.decisions()
     ids = folder.originals(verdicts).ids
     found = {}

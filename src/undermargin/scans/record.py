@@ -1,6 +1,5 @@
 """`Scan`: everything that can be done with the samples of a data set once they have scores."""
 
-import html
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -18,8 +17,6 @@ from undermargin.verdicts.record import Verdicts
 if TYPE_CHECKING:
     from undermargin.scans.cleaning import Flagged
     from undermargin.training.plan import MakeModel
-
-NUM_SHOWN = 10  # samples in a notebook
 
 
 class Scan:
@@ -243,18 +240,9 @@ class Scan:
 
         `test` is a data set of the same kind; or `holdout` is the share of the scanned data to set aside.
         """
-        from undermargin.scans.evaluate import evaluate
+        from undermargin.scans.retraining import Retraining, compare
 
-        return evaluate(
-            self.path,
-            test=test,
-            test_where=test_where,
-            holdout=holdout,
-            model=model,
-            seeds=seeds,
-            epochs=epochs,
-            on_training=on_training,
-        )
+        return compare(self._folder, Retraining(test, test_where, holdout, model, seeds, epochs), on_training)
 
     def __repr__(self) -> str:
         return f"Scan({str(self.path)!r}: {self._headline()})"
@@ -266,26 +254,9 @@ class Scan:
             return str(error)
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: the headline, the cutoff, and the most suspicious samples."""
-        name = html.escape(str(self.path))
-        try:
-            verdicts, summary = self.verdicts, self.summary
-        except FolderError as error:
-            return f"<p><b>{name}</b>: {html.escape(str(error))}</p>"
-        cutoff = summary["cutoff"]
-        columns = ("id", "label", "suggested_label", "score")
-        rows = verdicts.to_arrow().slice(0, min(NUM_SHOWN, summary["num_flagged"])).select(columns).to_pylist()
-        head = "".join(f"<th>{column.replace('_', ' ')}</th>" for column in columns)
-        body = "".join(f"<tr>{''.join(f'<td>{_cell(row[column])}</td>' for column in columns)}</tr>" for row in rows)
-        return (
-            f"<p><b>{html.escape(str(verdicts))}</b><br>cutoff {html.escape(cutoff['name'])}: "
-            f"{html.escape(cutoff['description'])}<br>{name}</p>"
-            f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-        )
+        from undermargin.scans.notebook import page
 
-
-def _cell(value: Any) -> str:
-    return f"{value:.2f}" if isinstance(value, float) else html.escape("" if value is None else str(value))
+        return page(self._folder)
 
 
 def _by_origin(changes: Sequence[Mapping[str, Any]], decided: Mapping[int, Decision]) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""A training, the tracker that watches it and the stop rule, in one file, so that none is ahead of the others."""
+"""A training, its tracker and its stop rule in one file, so that none is ahead of the others."""
 
 import json
 from pathlib import Path
@@ -15,7 +15,7 @@ TRACKER = "tracker."
 
 
 def save_checkpoint(path: Path, engine: Engine, tracker: Tracker, stop: Stop | None = None) -> None:
-    """Write all; the file appears whole or not at all."""
+    """Write all three; the file appears complete or not at all."""
     state = tracker.state_dict()
     tensors = {TRACKER + name: value for name, value in state.items() if isinstance(value, Tensor)}
     about = {name: value for name, value in state.items() if not isinstance(value, Tensor)}
@@ -23,7 +23,7 @@ def save_checkpoint(path: Path, engine: Engine, tracker: Tracker, stop: Stop | N
 
 
 def load_checkpoint(path: Path, engine: Engine, tracker: Tracker, stop: Stop | None = None) -> None:
-    """Go on from what `save_checkpoint` wrote."""
+    """Restore what `save_checkpoint` wrote."""
     about, tensors = load_tensors(path)
     watched = {name.removeprefix(TRACKER): value for name, value in tensors.items() if name.startswith(TRACKER)}
     tracker.load_state_dict(about | watched)

@@ -1,4 +1,4 @@
-"""Worker processes that do not outlive whoever started them."""
+"""Worker processes that end with the process that started them."""
 
 import ctypes
 import os
@@ -9,10 +9,10 @@ DIE_WITH_PARENT = 1  # prctl's PR_SET_PDEATHSIG
 
 
 def end_with(parent: int) -> None:
-    """End this process when its parent ends, even if that is killed: it must not go on writing.
+    """End this process when its parent ends, even by a kill: it must not continue to write.
 
-    Elsewhere than on Linux this process only ends at once if the parent is gone already. An interrupt from the
-    keyboard is the parent's to handle: it ends its workers.
+    On other systems than Linux, this process only ends if the parent is gone already. An interrupt from the keyboard
+    is left to the parent, which ends its workers.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if sys.platform == "linux":

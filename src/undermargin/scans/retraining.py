@@ -1,7 +1,8 @@
-"""Does cleaning help? Test error of classifiers trained on all samples, without the flagged, and without as many
-drawn by lot, each with the same number of iterations."""
+"""Does cleaning help? Test errors of classifiers trained on all samples, on the cleaned ones, and on the same number
+of samples chosen at random, with the same number of iterations each."""
 
-from collections.abc import Callable, Mapping
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from undermargin.errors import FolderError, InputError
 from undermargin.scans.effects import Decided, effects
 from undermargin.scans.folder import Folder
 from undermargin.sources.joined import join
-from undermargin.sources.samples import Reading, Samples
+from undermargin.sources.samples import Columns, Reading, Samples
 from undermargin.sources.source import load
 from undermargin.training.engine import Plan
 from undermargin.training.plan import MakeModel, plan, stored_model
@@ -22,11 +23,29 @@ from undermargin.training.retrain import retrain
 from undermargin.verdicts import metrics
 from undermargin.verdicts.record import Verdicts
 
-DROPS = (0.5, 0.75)  # of the epochs: where the learning rate falls, as in the paper's retraining
+DROPS = (0.5, 0.75)  # shares of the epochs at which the learning rate falls, as in the paper's retraining
 CONFIDENCE = 0.95
 RESULT = "retrain.json"
 
 Rows = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Retraining:
+    """What to train and what to test on. Exactly one of `test` and `holdout` is given."""
+
+    test: str | Path | None = None  # a data set of the same kind
+    test_where: str | None = None  # COLUMN=VALUE: only these rows of it
+    holdout: float | None = None  # share of the scanned data to set aside; its labels are as noisy as the others
+    model: str | MakeModel | None = None  # None: what the scan trained
+    seeds: int = 3
+    epochs: int | None = None  # None: chosen from the size of the data
+
+    def __post_init__(self) -> None:
+        if (self.test is None) == (self.holdout is None):
+            raise InputError("pass a test set with --test, or a share to set aside with --holdout: one of the two")
+        if self.seeds < 1:
+            raise InputError(f"seeds is {self.seeds}, expected 1 or more")
 
 
 @dataclass(frozen=True)
@@ -41,62 +60,38 @@ class Split:
 
     def variants(self, seed: int) -> dict[str, tuple[Rows, Rows]]:
         """Rows and labels of every variant."""
-        lot = np.random.default_rng(seed).permutation(self.train)[: len(self.cleaned)]
+        drawn = np.random.default_rng(seed).permutation(self.train)[: len(self.cleaned)]
         return {
             "standard": (self.train, self.labels),
             "cleaned": (self.cleaned, self.cleaned_labels),
-            "random": (np.sort(lot), self.labels),
+            "random": (np.sort(drawn), self.labels),
         }
 
 
-def evaluate(
-    scan: str | Path,
-    *,
-    test: str | Path | None = None,
-    test_where: str | None = None,
-    holdout: float | None = None,
-    model: str | MakeModel | None = None,
-    seeds: int = 3,
-    epochs: int | None = None,
+def compare(
+    folder: Folder,
+    asked: Retraining,
     on_training: Callable[[str, int], None] = lambda variant, seed: None,  # noqa: ARG005
 ) -> dict[str, Any]:
-    """Test errors by variant and seed, and paired differences with an interval; also left in the scan's folder.
-
-    What is trained is what the scan trained, unless another `model` is named. `test` is a data set of the same kind;
-    or `holdout` is a share of the scanned one to set aside, whose labels are as noisy as the others: then differences
-    mean more than the errors themselves.
-    """
-    if (test is None) == (holdout is None):
-        raise InputError("name a test set, or a share of the data to hold out: one of the two")
-    if seeds < 1:
-        raise InputError(f"seeds is {seeds}, expected 1 or more")
-    folder = Folder.open(scan)
+    """Test errors by variant and seed, and paired differences with an interval; also left in the scan's folder."""
     with folder.locked():  # now, not after hours of training
-        return _evaluate(folder, test, test_where, holdout, model or _model(folder), seeds, epochs, on_training)
-
-
-def _evaluate(
-    folder: Folder,
-    test: str | Path | None,
-    test_where: str | None,
-    holdout: float | None,
-    model: str | MakeModel | None,
-    seeds: int,
-    epochs: int | None,
-    on_training: Callable[[str, int], None],
-) -> dict[str, Any]:
-    verdicts, decided = folder.verdicts(), folder.decided()
-    samples = _scanned(folder)
-    joined = samples if test is None else join(samples, _test_set(test, test_where, folder))
-    chosen = plan(joined, model=model)
-    errors: dict[str, list[float]] = {"standard": [], "cleaned": [], "random": []}
-    for seed in range(seeds):
-        split = _split(joined, verdicts, decided, holdout, seed)
-        for variant, (rows, labels) in split.variants(seed).items():
-            on_training(variant, seed)
-            errors[variant].append(_error(chosen, joined, rows, labels, split, epochs or chosen.budget.epochs, seed))
-    result = {"model": chosen.model} | _result(errors, verdicts, decided, is_noisy=test is None)
-    folder.write_json(RESULT, result)
+        verdicts, decided = folder.verdicts(), folder.decided()
+        model = asked.model or _model(folder)
+        samples = _scanned(folder)
+        test = None if asked.test is None else _test_set(asked, samples, folder)
+        joined = samples if test is None else join(samples, test)
+        chosen = plan(joined, model=model)
+        errors: dict[str, list[float]] = {"standard": [], "cleaned": [], "random": []}
+        for seed in range(asked.seeds):
+            split = _split(joined, verdicts, decided, asked.holdout, seed)
+            for variant, (rows, labels) in split.variants(seed).items():
+                on_training(variant, seed)
+                epochs = asked.epochs or chosen.budget.epochs
+                errors[variant].append(_error(chosen, joined, rows, labels, split, epochs, seed))
+        result = {"model": chosen.model} | _result(errors, verdicts, decided, is_noisy=test is None)
+        if test is not None:
+            result |= {"num_test": len(test), "num_test_seen": _num_seen(test, samples)}
+        folder.write_json(RESULT, result)
     return result
 
 
@@ -106,26 +101,58 @@ def _model(folder: Folder) -> str | None:
     if config.get("is_own_model"):
         raise InputError(
             f"{folder.path} is a scan with {config['model']}, which is not in the folder; name a model with --model, "
-            "or pass your own to evaluate(model=...)"
+            "or pass your own: Scan.retrain(model=...)"
         )
     return stored_model(config)
 
 
 def _scanned(folder: Folder) -> Samples:
     """The data set as the scan saw it."""
-    config = folder.read_json("config.json")
-    source = config["source"]
+    source = folder.read_json("config.json")["source"]
     if "path" not in source:
         raise FolderError(f"{folder.path} is a scan of data in memory; there is no file to train on again")
     folder.check_data(Path(source["path"]))
     samples = load(source["path"], _reading(source, source.get("where")))
-    if samples.fingerprint() != config["fingerprint"]:
+    if samples.fingerprint() != folder.fingerprint:
         raise FolderError(f"{source['path']} has changed since it was scanned; scan it again")
     return samples
 
 
-def _test_set(path: str | Path, where: str | None, folder: Folder) -> Samples:
-    return load(path, replace(_reading(folder.read_json("config.json")["source"], where), split=None, id=None))
+def _test_set(asked: Retraining, samples: Samples, folder: Folder) -> Samples:
+    reading = _reading(folder.read_json("config.json")["source"], asked.test_where)
+    test = load(asked.test, replace(reading, split=None, id=None))
+    if _num_seen(test, samples) == len(test):
+        raise InputError(
+            f"all {len(test)} samples of the test set {asked.test} are in the training data, so the error would say "
+            "nothing; pass other data with --test, choose rows with --test-where, or use --holdout"
+        )
+    return test
+
+
+def _num_seen(test: Samples, train: Samples) -> int:
+    """How many test samples have the same input as a training sample."""
+    if test.kind != train.kind:
+        return 0
+    seen = set(_digests(train))
+    return sum(digest in seen for digest in _digests(test))
+
+
+def _digests(samples: Samples) -> Iterator[bytes]:
+    """A checksum of every input; of a table, what its cells say, whatever the order of its columns."""
+    for index in range(len(samples)):
+        one, _ = samples[index]
+        if isinstance(samples.inputs, Columns):
+            data = repr(_cells(samples.inputs, index)).encode()
+        else:
+            data = one.encode() if isinstance(one, str) else np.ascontiguousarray(one).tobytes()
+        yield hashlib.blake2b(data, digest_size=16).digest()
+
+
+def _cells(columns: Columns, index: int) -> list[tuple[str, str]]:
+    codes = zip(columns.categories.items(), columns.codes[index].tolist(), strict=True)
+    texts = [(name, ["", *values][code]) for (name, values), code in codes]
+    numbers = zip(columns.number_names, map(str, columns.numbers[index].tolist()), strict=True)
+    return sorted([*texts, *numbers])
 
 
 def _reading(source: Mapping[str, Any], where: str | None) -> Reading:
@@ -148,13 +175,13 @@ def _split(joined: Samples, verdicts: Verdicts, decided: Decided, holdout: float
 
 
 def _drawn(labels: Rows, share: float, seed: int) -> npt.NDArray[np.bool_]:
-    """The same share of every class, by lot: (samples,) bool."""
+    """The same share of every class, at random: (samples,) bool."""
     if not 0 < share < 1:
         raise InputError(f"the share to hold out is {share}, expected a number between 0 and 1")
-    lot = np.random.default_rng(seed).permutation(len(labels))
+    shuffled = np.random.default_rng(seed).permutation(len(labels))
     is_drawn = np.zeros(len(labels), bool)
     for label in np.unique(labels):
-        members = lot[labels[lot] == label]
+        members = shuffled[labels[shuffled] == label]
         is_drawn[members[: round(share * len(members))]] = True
     return is_drawn
 
@@ -187,7 +214,7 @@ def _result(errors: dict[str, list[float]], verdicts: Verdicts, decided: Decided
 
 
 def difference(first: list[float], second: list[float]) -> dict[str, float | None]:
-    """Mean of the paired differences, with Student's interval; one pair alone has none.
+    """Mean of the paired differences, with Student's interval; a single pair has none.
 
     >>> difference([0.1, 0.2, 0.3], [0.2, 0.3, 0.4])["mean"]
     -0.1
