@@ -1,10 +1,12 @@
 """docs/api/: the API reference, one directive per public name; mkdocstrings inserts the docstrings in the site."""
 
+import ast
 import pkgutil
 from collections.abc import Callable, Iterable
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 
 import undermargin
 
@@ -44,8 +46,18 @@ def _public() -> str:
 
 
 def _page(title: str, modules: list[str], introduction: str) -> str:
-    names = [f"{module}.{name}" for module in modules for name in getattr(import_module(module), "__all__", ())]
+    names = [f"{module}.{name}" for module in modules for name in _exported(module)]
     return _text(title, introduction, names or modules)
+
+
+def _exported(module: str) -> list[str]:
+    """`__all__` of a module, read from its source: importing an adapter would import its framework."""
+    spec = find_spec(module)
+    source = "" if spec is None or spec.origin is None else Path(spec.origin).read_text()
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.Assign) and any(getattr(one, "id", "") == "__all__" for one in node.targets):
+            return list(ast.literal_eval(node.value))
+    return []
 
 
 def _modules_of(package: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Every score once more: a plain Python loop in float64 over single observations, written from the papers."""
+"""Every score a second time: a plain Python loop in float64 over single observations, written from the papers."""
 
 import math
 from collections import defaultdict
@@ -14,6 +14,8 @@ def signals(logits, label):
     probabilities = [e / sum(exps) for e in exps]
     rest = [p for k, p in enumerate(probabilities) if k != label]
     one_hot = [float(k == label) for k in range(len(logits))]
+    entropy = -sum(p * math.log(p) for p in probabilities if p > 0)
+    sign = 1 if logits[label] > max(others) else -1
     return {
         "margin": logits[label] - max(others),
         "loss": math.log(sum(exps)) + shift - logits[label],
@@ -21,6 +23,7 @@ def signals(logits, label):
         "probability_margin": probabilities[label] - max(rest),
         "correct": float(logits[label] > max(others)),
         "el2n": math.sqrt(sum((p - t) ** 2 for p, t in zip(probabilities, one_hot, strict=True))),
+        "signed_entropy": sign * (math.log(len(logits)) - entropy),
         "probabilities": probabilities,
     }
 
@@ -38,8 +41,7 @@ def per_epoch(stream, num_samples):
             seen[index].append(signals(logits, label) | {"label": label})
         for index, shown in seen.items():
             means = {
-                name: mean([one[name] for one in shown])
-                for name in ("margin", "loss", "confidence", "probability_margin", "correct", "el2n")
+                name: mean([one[name] for one in shown]) for name in shown[0] if name not in ("probabilities", "label")
             }
             columns = zip(*(one["probabilities"] for one in shown), strict=True)
             result[index].append(means | {"probabilities": [mean(c) for c in columns], "label": shown[0]["label"]})
@@ -60,8 +62,20 @@ def forgetting(epochs):
 
 
 def deviation(values):
-    centre = mean(values)
-    return math.sqrt(mean([(value - centre) ** 2 for value in values]))
+    center = mean(values)
+    return math.sqrt(mean([(value - center) ** 2 for value in values]))
+
+
+def trend(values):
+    """t statistic of the slope of a straight line; residuals are at least .01, and need three points."""
+    number, center = len(values), mean(values)
+    if number < 3:
+        return 0.0
+    times = [time - (number - 1) / 2 for time in range(number)]
+    spread = sum(time**2 for time in times)
+    slope = sum(time * value for time, value in zip(times, values, strict=True)) / spread
+    residuals = [value - center - slope * time for time, value in zip(times, values, strict=True)]
+    return slope / math.sqrt((sum(one**2 for one in residuals) / (number - 2) + 0.01**2) / spread)
 
 
 FROM_EPOCHS = {
@@ -72,6 +86,8 @@ FROM_EPOCHS = {
     "probability_margin": lambda epochs: mean([e["probability_margin"] for e in epochs]),
     "averaged_margin": averaged_margin,
     "confidence": lambda epochs: mean([e["confidence"] for e in epochs]),
+    "confidence_trend": lambda epochs: trend([e["confidence"] for e in epochs]),
+    "signed_entropy": lambda epochs: mean([e["signed_entropy"] for e in epochs]),
     "variability": lambda epochs: deviation([e["confidence"] for e in epochs]),
     "correctness": lambda epochs: mean([e["correct"] for e in epochs]),
     "el2n": lambda epochs: -mean([e["el2n"] for e in epochs]),

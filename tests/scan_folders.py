@@ -11,6 +11,7 @@ from undermargin.scans.folder import Folder
 from undermargin.sources.samples import Reading
 from undermargin.sources.source import load
 from undermargin.storage import consent as roots
+from undermargin.storage.csv import write_rows
 from undermargin.verdicts.record import FLAGGED, KEPT, Verdicts
 
 COLOURS = ((200, 30, 30), (30, 150, 30), (30, 30, 200))
@@ -37,8 +38,7 @@ def make_scan(source, out, *, flagged, **reading):
     )
     folder = _claimed(out, samples)
     if samples.skipped:
-        rows = ["id,reason", *(f"{name},{reason}" for name, reason in samples.skipped)]
-        (folder / "skipped.csv").write_text("\n".join(rows))
+        write_rows(folder / "skipped.csv", ("id", "reason"), samples.skipped)
     folder.save_verdicts(verdicts)
     folder.write_manifest()
     return folder

@@ -20,10 +20,10 @@ from PIL import Image
 from tests.scan_folders import make_scan
 from undermargin.errors import FolderError, InputError
 from undermargin.scans.cleaning import Cleaning
-from undermargin.scans.cleaning.csv_rows import write_csv
-from undermargin.scans.cleaning.edit import Edit
-from undermargin.scans.cleaning.json_lines import write_json_lines
 from undermargin.scans.decisions import Change, Decision
+from undermargin.sources.base import Edit
+from undermargin.sources.delimited import write_delimited
+from undermargin.sources.json_lines import write_json_lines
 
 
 def decide(folder, **actions):
@@ -110,12 +110,12 @@ def test_any_csv_that_python_writes_comes_back_as_pythons_reader_says(tmp_path_f
     (folder / "d.csv").write_bytes(text.getvalue().encode())
     kept = data.draw(st.lists(st.booleans(), min_size=len(table), max_size=len(table)))
     source = data.draw(st.lists(st.integers(0, len(table) - 1), min_size=len(table), max_size=len(table)))
-    write_csv(folder / "d.csv", folder / "out.csv", Edit(np.array(kept), np.array(source)), "label")
+    write_delimited(folder / "d.csv", folder / "out.csv", Edit(np.array(kept), np.array(source)), "label")
     expected = [[row[0], table[source[number]][1], *row[2:]] for number, row in enumerate(table) if kept[number]]
     with (folder / "out.csv").open(newline="", encoding="utf-8") as file:
         assert list(csv.reader(file))[1:] == expected
     everything = Edit(np.ones(len(table), bool), np.arange(len(table)))
-    write_csv(folder / "d.csv", folder / "same.csv", everything, "label")
+    write_delimited(folder / "d.csv", folder / "same.csv", everything, "label")
     assert (folder / "same.csv").read_bytes() == (folder / "d.csv").read_bytes()
 
 
@@ -290,9 +290,9 @@ def test_the_classes_add_up(photos):
 
 def test_nothing_is_overwritten_and_nothing_goes_into_the_data_itself(photos, rows, tmp_path):
     (tmp_path / "there").mkdir()
-    with pytest.raises(InputError, match="there already"):
+    with pytest.raises(InputError, match="already exists"):
         clean(photos, tmp_path / "there")
-    with pytest.raises(InputError, match="inside the data itself"):
+    with pytest.raises(InputError, match="inside the data"):
         clean(photos, tmp_path / "photos" / "clean")
     with pytest.raises(InputError, match="the same format; name it out.csv"):
         clean(rows, tmp_path / "out")
@@ -309,14 +309,14 @@ def test_data_that_changed_since_the_scan_are_refused(rows_elsewhere, photos, tm
     with pytest.raises(InputError, match="has changed since the scan"):
         clean(rows_elsewhere, tmp_path / "out.csv")
     (tmp_path / "photos/dog/3.png").unlink()
-    with pytest.raises(InputError, match="1 images of the scan are gone .* dog/3.png"):
+    with pytest.raises(InputError, match="1 images of the scan are gone, the first is dog/3.png"):
         clean(photos, tmp_path / "out")
     assert not list(tmp_path.glob("out*"))
 
 
 def test_data_that_were_moved_are_named(rows_elsewhere, tmp_path):
     (tmp_path / "e.csv").rename(tmp_path / "moved.csv")
-    with pytest.raises(InputError, match="say where with --data"):
+    with pytest.raises(InputError, match="say where they are with --data"):
         clean(rows_elsewhere, tmp_path / "out.csv")
     clean(rows_elsewhere, tmp_path / "out.csv", data=tmp_path / "moved.csv")
     assert (tmp_path / "out.csv").is_file()
@@ -334,6 +334,33 @@ def test_a_list_of_indices_for_data_in_memory(tmp_path):
         "4,4,a",
         "5,5,b",
     ]
+
+
+def test_no_cell_of_a_list_of_indices_is_run_by_a_spreadsheet(tmp_path):
+    frame = pd.DataFrame({"id": [f"=cmd|{n}" for n in range(6)], "x": [1.5, 2.5] * 3, "label": ["@a", "b"] * 3})
+    folder = make_scan(frame, tmp_path / "scan", flagged=[1])
+    Cleaning.of(folder.path).write_indices(tmp_path / "kept.csv")
+    assert (tmp_path / "kept.csv").read_text().splitlines()[1] == "0,'=cmd|0,'@a"
+
+
+def test_unreadable_images_are_listed_by_their_own_names(tmp_path):
+    """Whatever a spreadsheet would make of them."""
+    for number in range(8):
+        file = tmp_path / "photos" / "=a+b"[number % 2 :: 2] / f"{number}.png"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (9, 9)).save(file)
+    (tmp_path / "photos" / "=+" / "broken.png").write_bytes(b"no image")
+    folder = make_scan(tmp_path / "photos", tmp_path / "scan", flagged=[1])
+    manifest = clean(folder, tmp_path / "out")
+    assert manifest["skipped"] == [{"id": "=+/broken.png", "reason": "not an image"}]
+
+
+def test_a_file_that_is_called_like_the_manifest_is_not_overwritten(rows, tmp_path):
+    (tmp_path / "out.csv.manifest.json").write_text('{"mine": 1}')
+    with pytest.raises(InputError, match="out.csv.manifest.json already exists"):
+        clean(rows, tmp_path / "out.csv")
+    assert (tmp_path / "out.csv.manifest.json").read_text() == '{"mine": 1}'
+    assert not (tmp_path / "out.csv").exists()
 
 
 def test_a_kill_leaves_nothing_half_made(photos, tmp_path):
@@ -356,7 +383,7 @@ Cleaning.of({str(photos.path)!r}).write({str(tmp_path / "out")!r})
 
 
 def test_a_class_name_cannot_lead_out_of_the_copy(photos, tmp_path):
-    """A folder from somebody else may call a class whatever it likes."""
+    """A folder from someone else may call a class whatever it likes."""
     verdicts = photos.verdicts()
     names = ["cat", "../../evil"]
     photos.save_verdicts(replace(verdicts, class_names=names))
@@ -371,7 +398,7 @@ def test_the_command_says_what_it_did(photos, tmp_path):
     assert json.loads(dry.stdout)["num_after"] == 5
     assert subprocess.run(words, capture_output=True, timeout=300).returncode == 2
     done = subprocess.run([*words, "--to", str(tmp_path / "out")], capture_output=True, text=True, timeout=300)
-    assert "5 of 6 samples stay: 1 were dropped, 0 relabeled" in done.stdout
+    assert "5 of 6 samples stay" in done.stdout
 
 
 def test_a_csv_with_semicolons_is_cleaned_with_semicolons(tmp_path):
@@ -394,7 +421,7 @@ def test_flagged_samples_that_look_like_no_other_class_are_dropped_and_counted(r
         (2, "relabel", "verdict: flagged"),
     ]
     words = [sys.executable, "-m", "undermargin", "clean", str(rows.path), "--flagged", "relabel", "--dry-run"]
-    assert "1 of the dropped samples look" in subprocess.run(words, capture_output=True, text=True).stdout
+    assert "1 of the dropped samples resemble" in subprocess.run(words, capture_output=True, text=True).stdout
 
 
 def test_data_that_a_strangers_folder_names_are_read_only_when_the_user_names_them_too(rows, tmp_path):

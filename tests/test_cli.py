@@ -97,7 +97,7 @@ def test_identify_judges_a_scan_again_without_training(scan):
     assert by_hand["num_flagged"] == 0
     known = json.loads(undermargin("identify", str(out), "--cutoff", "rate:0.05", "--json").stdout)
     assert 0 < known["num_flagged"] <= 0.05 * summary["num_samples"]  # both folds must agree
-    text = undermargin("identify", str(out), "--cutoff", "auto").stdout
+    text = undermargin("identify", str(out), "--cutoff", "probability").stdout
     assert f"{summary['num_flagged']} of {summary['num_samples']}" in text
     assert "look like" in text
 
@@ -112,13 +112,13 @@ def test_report_and_export_of_a_scan(scan, tmp_path):
     assert len(data["gallery"]["samples"]) == 5
     words = ("export", str(out), "--to", "csv", "--out", str(tmp_path / "v.csv"), "--json")
     assert json.loads(undermargin(*words).stdout) == {"format": "csv", "path": str(tmp_path / "v.csv")}
-    assert "is there already" in undermargin(*words).stderr
+    assert "already exists" in undermargin(*words).stderr
 
 
 def test_a_cutoff_that_does_not_exist_is_an_error_that_lists_those_that_do(scan):
     result = undermargin("identify", str(scan[0]), "--cutoff", "papr")
     assert result.returncode == 1
-    assert "choose from paper, reference, auto, gaussian" in result.stderr
+    assert "choose from paper, reference, probability, auto, gaussian" in result.stderr
 
 
 @pytest.mark.parametrize("seed", ["-1", "99999999999999999999999"])

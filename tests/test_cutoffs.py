@@ -75,16 +75,16 @@ def test_every_mixture_separates_two_clear_groups(name, rng):
     scores = two_groups(rng)
     is_low = np.arange(1000) < 300
     run = Run(scores, labels=rng.integers(0, 2, 1000))
-    value = find(CUTOFFS[name], run)
+    value = find(CUTOFFS[name], run).value
     cutoff = value[run.labels] if isinstance(value, np.ndarray) else value
     assert ((scores <= cutoff) == is_low).mean() > 0.97
 
 
-@pytest.mark.parametrize("name", CUTOFFS)
+@pytest.mark.parametrize("name", [name for name, row in CUTOFFS.items() if row.find])
 def test_every_cutoff_survives_equal_scores_and_a_handful_of_samples(name):
     labels, is_threshold = np.array([0, 1, 0, 1, 0, 1]), np.array([True, False, False, False, False, False])
     for scores in (np.zeros(6), np.array([1.0, 2, 3, 4, 5, 6])):
-        value = find(CUTOFFS[name], Run(scores, is_threshold, labels=labels))
+        value = find(CUTOFFS[name], Run(scores, is_threshold, labels=labels)).value
         assert not np.isnan(value).any()
 
 
@@ -94,7 +94,7 @@ def test_a_rare_class_gets_nearly_the_common_cutoff_and_a_large_one_nearly_its_o
     rare = two_groups(rng, 6, 14) + 10
     run = Run(np.concatenate([large, shifted, rare]), labels=np.repeat([0, 1, 2], [10_000, 10_000, 20]))
     common = gaussian_boundary(run)
-    first, second, third = find(CUTOFFS["per_class"], run)
+    first, second, third = find(CUTOFFS["per_class"], run).value
     assert first == pytest.approx(gaussian_boundary(Run(large)), abs=0.2)
     assert second == pytest.approx(gaussian_boundary(Run(shifted)), abs=0.2)
     assert abs(third - common) < abs(second - common) / 2
@@ -142,16 +142,16 @@ def judged_and_threshold(judged, threshold, num_classes=3):
 def test_auto_is_the_lower_of_percentile_and_gaussians_and_says_which(rng):
     apart = two_groups(rng)
     above = judged_and_threshold(apart, np.full(1000, 20.0))
-    assert find(CUTOFFS["auto"], above) == boundary_between_means(above)
-    assert CUTOFFS["auto"].explain(above).startswith("the boundary between two Gaussians is the strictest")
+    assert find(CUTOFFS["auto"], above).value == boundary_between_means(above)
+    assert find(CUTOFFS["auto"], above).reason.startswith("the boundary between two Gaussians is the strictest")
     below = judged_and_threshold(apart, np.full(1000, -20.0))
-    assert find(CUTOFFS["auto"], below) == -20
-    assert CUTOFFS["auto"].explain(below).startswith("the paper's percentile is the strictest")
+    assert find(CUTOFFS["auto"], below).value == -20
+    assert find(CUTOFFS["auto"], below).reason.startswith("the paper's percentile is the strictest")
 
 
 def test_with_two_classes_auto_looks_at_the_gaussians_alone(rng):
     run = judged_and_threshold(two_groups(rng), np.full(1000, -20.0), num_classes=2)
-    assert find(CUTOFFS["auto"], run) == boundary_between_means(run)
+    assert find(CUTOFFS["auto"], run).value == boundary_between_means(run)
 
 
 def test_of_few_threshold_samples_unlucky_ones_do_not_carry_autos_cutoff_away(rng):
@@ -161,11 +161,11 @@ def test_of_few_threshold_samples_unlucky_ones_do_not_carry_autos_cutoff_away(rn
     few = judged_and_threshold(clean, scores)
     assert percentile(few) == 7
     assert normal_percentile(few) == pytest.approx(0.14 + stats.norm.ppf(0.99) * np.sqrt(1.96 - 0.14**2))
-    assert find(CUTOFFS["auto"], few) == normal_percentile(few)
-    assert "mean and deviation of few threshold samples" in CUTOFFS["auto"].explain(few)
-    assert find(CUTOFFS["paper"], few) == 7  # the paper's own rule stays what it is
+    assert find(CUTOFFS["auto"], few).value == normal_percentile(few)
+    assert "mean and deviation of few threshold samples" in find(CUTOFFS["auto"], few).reason
+    assert find(CUTOFFS["paper"], few).value == 7  # the paper's own rule stays what it is
     many = judged_and_threshold(clean, np.tile(scores, 2))  # of 200 the percentile is trusted
-    assert find(CUTOFFS["auto"], many) == 7
+    assert find(CUTOFFS["auto"], many).value == 7
 
 
 def test_the_percentile_by_mean_and_deviation_varies_half_as_much_with_few_samples(rng):

@@ -49,7 +49,7 @@ def test_the_python_on_a_page_runs_from_top_to_bottom(page, tmp_path, monkeypatc
 def test_both_examples_of_the_readme_find_the_mislabeled_points(tmp_path, monkeypatch):
     variables = run(ROOT / "README.md", tmp_path, monkeypatch)
     for verdicts in (variables["found"].verdicts, variables["verdicts"]):
-        assert verdicts.is_flagged[:30].mean() > 0.9
+        assert verdicts.is_flagged[:30].mean() >= 0.9
         assert verdicts.is_flagged[30:].mean() < 0.1
 
 

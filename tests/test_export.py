@@ -38,7 +38,7 @@ def test_every_format_refuses_to_overwrite_unless_told(images, to, tmp_path):
     out = tmp_path / "new" / "out.csv"
     assert export(images, to, out) == out
     assert out.is_dir() == FORMATS[to].is_folder
-    with pytest.raises(FolderError, match="is there already; choose another name, or say --overwrite"):
+    with pytest.raises(FolderError, match="already exists; choose another path, or pass --overwrite"):
         export(images, to, out)
     export(images, to, out, overwrite=True)
     assert not list(out.parent.glob("*.part"))
@@ -143,7 +143,7 @@ def test_label_studio_finds_images_as_local_files(images, tmp_path):
     by_index = {task["data"]["index"]: task for task in tasks}
     assert by_index[21]["data"]["image"] == "/data/local-files/?d=dog/01.png"
     assert by_index[21]["predictions"][0]["score"] == 0.75
-    with pytest.raises(InputError, match="choose another ending"):
+    with pytest.raises(InputError, match="choose another suffix"):
         export(images, "label-studio", tmp_path / "other.xml")
 
 

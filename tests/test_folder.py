@@ -82,10 +82,13 @@ def test_folders_that_are_no_scans_are_refused(tmp_path):
 
 def test_missing_and_damaged_files_are_errors_that_name_them(folder):
     (folder / "summary.json").write_text("{")
+    with pytest.raises(FolderError, match="summary.json does not match its checksum"):
+        folder.read_json("summary.json")
+    (folder / "manifest.json").unlink()
     with pytest.raises(FolderError, match="summary.json is damaged"):
         folder.read_json("summary.json")
     (folder / "summary.json").unlink()
-    with pytest.raises(FolderError, match=r"has no summary.json; did the scan finish\?"):
+    with pytest.raises(FolderError, match=r"has no summary.json; it can be written again with 'undermargin identify'"):
         folder.read_json("summary.json")
 
 

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from undermargin import Procedure, folds, threshold_samples
 from undermargin.errors import InputError
-from undermargin.procedure import seeds
+from undermargin.procedure import trainings
 
 PROCEDURES = [Procedure.paper, Procedure.reference, Procedure.default]
 
@@ -13,9 +13,9 @@ PROCEDURES = [Procedure.paper, Procedure.reference, Procedure.default]
 @pytest.mark.parametrize(
     ("num_samples", "num_classes", "paper", "reference", "default"),
     [
-        (45_000, 10, 4090, 4500, 4090),  # CIFAR-10, as the paper and its authors' code split it
-        (45_000, 100, 445, 450, 445),  # CIFAR-100
-        (95_000, 200, 472, 475, 472),  # Tiny ImageNet
+        (45_000, 10, 4090, 4500, 4500),  # CIFAR-10, as the paper and its authors' code split it
+        (45_000, 100, 445, 450, 4500),  # CIFAR-100
+        (95_000, 200, 472, 475, 9500),  # Tiny ImageNet
         (900, 2, 300, 450, 90),  # two classes: the paper would take a third of the data
     ],
 )
@@ -81,8 +81,9 @@ def test_the_labels_given_are_not_changed():
 
 
 def test_folds_train_from_different_seeds_except_in_the_authors_code():
-    assert list(seeds(Procedure.paper, 3)) == [6, 7]
-    assert list(seeds(Procedure.reference, 3)) == [3, 3]
+    for procedure, expected in ((Procedure.paper, [6, 7]), (Procedure.reference, [3, 3])):
+        pairs = trainings([0, 1] * 20, 2, seed=3, procedure=procedure)
+        assert [(fold.number, seed) for fold, seed in pairs] == list(enumerate(expected))
 
 
 @pytest.mark.parametrize(
@@ -108,4 +109,16 @@ def test_there_are_two_folds():
 
 def test_every_preset_names_its_cutoff():
     presets = (Procedure.paper, Procedure.reference, Procedure.default)
-    assert [preset.cutoff for preset in presets] == ["paper", "reference", "auto"]
+    assert [preset.cutoff for preset in presets] == ["paper", "reference", "probability"]
+
+
+@pytest.mark.parametrize("number", [1, 2, 3, 5, 10])
+def test_any_number_of_folds_has_disjoint_threshold_samples(number):
+    labels = np.arange(400) % 4
+    made = folds(labels, 4, procedure=Procedure.default.with_folds(number))
+    assert [fold.number for fold in made] == list(range(number))
+    held_out = np.sum([fold.is_threshold for fold in made], axis=0)
+    assert held_out.max() == 1
+    assert held_out.mean() == pytest.approx({1: 0.1, 2: 0.2, 3: 0.6, 5: 1.0, 10: 1.0}[number])
+    with pytest.raises(InputError, match="the number of folds is 0"):
+        Procedure.default.with_folds(0)

@@ -177,12 +177,12 @@ def test_runs_that_name_their_classes_differently_are_refused(run):
         identify([ours, theirs])
 
 
-def test_a_cutoff_that_ties_with_the_highest_score_says_that_it_tells_nobody_apart(run):
+def test_a_cutoff_equal_to_the_highest_score_is_noted_to_separate_no_samples(run):
     tied = identify(run([0, 0, 0, -1, 0], threshold=[4]))
     assert tied.flagged.tolist() == [3, 0, 1, 2]
-    assert any("it tells nobody apart" in note for note in tied.summary()["notes"])
+    assert any("it separates no samples" in note for note in tied.summary()["notes"])
     apart = identify(run([5, 0, 9, 9], threshold=[1]))
-    assert not any("it tells nobody apart" in note for note in apart.summary()["notes"])
+    assert not any("it separates no samples" in note for note in apart.summary()["notes"])
 
 
 def test_the_summary_of_few_threshold_samples_is_json_that_everybody_reads(run):

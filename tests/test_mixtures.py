@@ -108,7 +108,7 @@ def test_auto_is_what_it_was(rng):
     """Between the means, with the same numbers as ever: stored verdicts must not change under people's feet."""
     scores = np.concatenate([rng.normal(-3, 1, 300), rng.normal(3, 1, 700)])
     run = Run(scores, is_threshold=np.arange(1000) % 10 == 0, labels=np.arange(1000) % 4)
-    assert find(CUTOFFS["auto"], run) == pytest.approx(AUTO, abs=1e-12)
+    assert find(CUTOFFS["auto"], run).value == pytest.approx(AUTO, abs=1e-12)
 
 
 AUTO = -0.021261496717363215

@@ -107,7 +107,7 @@ def test_a_missing_file_is_named(tmp_path):
 
 @pytest.mark.parametrize("name", official.OFFICIAL)
 def test_a_missing_data_set_says_where_to_get_it_and_where_to_put_it(tmp_path, name):
-    with pytest.raises(InputError, match=rf"{name} is not in .*get it from http.* and put it at {tmp_path}"):
+    with pytest.raises(InputError, match=rf"{name} is not in .*download it from http.* and put it at {tmp_path}"):
         official.load(name, tmp_path)
     assert official.found(tmp_path)[name] == official.Found(None, {})
 
@@ -123,7 +123,7 @@ def test_unknown_names_splits_and_columns_are_refused_with_the_choice(tmp_path):
         official.load("mist", tmp_path)
     with pytest.raises(InputError, match="no split 'val'; choose from train, test"):
         official.load("mnist", tmp_path, "val")
-    with pytest.raises(InputError, match="no labels 'worse'; it has one only"):
+    with pytest.raises(InputError, match="no labels 'worse'; it has one set of labels only"):
         official.load("mnist", tmp_path, column="worse")
 
 
@@ -184,5 +184,5 @@ def test_images_are_brought_to_a_smaller_side_by_means_of_squares():
     one = OfficialSet(images, np.array([0]), ["cat"])
     assert one.samples(Reading(image_size=2)).inputs[0, :, :, 0].tolist() == [[4, 10], [0, 22]]  # 21.5 to the even one
     assert one.samples(Reading(image_size=4)).inputs.tolist() == images.tolist()
-    with pytest.raises(InputError, match="4 x 4 pixels cannot be brought to 3; name a side that divides them"):
+    with pytest.raises(InputError, match="4 x 4 pixels cannot be scaled to 3; choose a side that divides them"):
         one.samples(Reading(image_size=3))

@@ -109,7 +109,7 @@ def test_damage_to_tiny_imagenet_is_named(tiny):
     with pytest.raises(InputError, match=r"1 of 4 images cannot be read, the first is train/n02/images/n02_0.JPEG"):
         official.load("tiny-imagenet", root)
     (tiny / "train/n02").rename(tiny / "train/n09")
-    with pytest.raises(InputError, match="folders of no known class: n09"):
+    with pytest.raises(InputError, match="folders that are not classes: n09"):
         official.load("tiny-imagenet", root)
     (tiny / "wnids.txt").unlink()
     with pytest.raises(InputError, match=r"no wnids.txt"):
@@ -142,7 +142,7 @@ def test_a_damaged_zip_file_and_one_that_lacks_a_file_are_named(tiny):
     start = place + 30 + len("tiny-imagenet-200/wnids.txt")
     data[start : start + 8] = b"\xff" * 8
     path.write_bytes(data)
-    with pytest.raises(InputError, match=r"wnids.txt in .*tiny-imagenet-200.zip is damaged: .*; get it again"):
+    with pytest.raises(InputError, match=r"wnids.txt in .*tiny-imagenet-200.zip is damaged: .*; download it again"):
         official.load("tiny-imagenet", tiny.parent)
 
 
@@ -229,7 +229,7 @@ def test_webvision_wants_the_lists_of_both_its_sources_or_the_one_of_all(tmp_pat
 def test_a_folder_that_was_not_unpacked_is_noticed(tmp_path):
     write_webvision(tmp_path / "webvision", inside=False)
     shutil.rmtree(tmp_path / "webvision/google/q0002")
-    with pytest.raises(InputError, match=r"images of 1 of 3 folders are not there, the first is .*q0002/b.jpg; unpack"):
+    with pytest.raises(InputError, match=r"images of 1 of 3 folders are missing, the first is .*q0002/b.jpg; unpack"):
         official.load("webvision", tmp_path)
 
 
@@ -285,7 +285,7 @@ def test_clothing1m_with_a_file_that_has_no_label_or_leads_elsewhere(clothes):
 
 def test_clothing1m_whose_images_are_still_packed_says_so(clothes):
     shutil.rmtree(clothes / "clothing1m/images")
-    with pytest.raises(InputError, match=r"images of 1 of 1 folders are not there, .* unpack images/\*.tar"):
+    with pytest.raises(InputError, match=r"images of 1 of 1 folders are missing, .* unpack images/\*.tar"):
         official.load("clothing1m", clothes)
 
 
@@ -301,7 +301,7 @@ def test_many_images_are_decoded_to_a_file_on_disk(clothes, tmp_path):
     assert samples.inputs[[3, 1]][:, 5, 5, 0].tolist() == [3, 1]
     assert samples.labels.tolist() == [0, 1, 2, 0]
     assert samples.ids[3] == file(3)
-    with pytest.raises(InputError, match="have many sizes; name the side"):
+    with pytest.raises(InputError, match="have many sizes; choose a side"):
         train.samples()
 
 
@@ -350,7 +350,7 @@ def test_imagenet_with_a_flat_validation_set_and_the_devkit(tmp_path):
     write_devkit(tmp_path / "imagenet")
     check_imagenet(tmp_path)
     lines(tmp_path / "imagenet/ILSVRC2012_devkit_t12/data/ILSVRC2012_validation_ground_truth.txt", ["3", "9", "x"])
-    with pytest.raises(InputError, match="3 validation images and 3 classes of them, 1 unknown"):
+    with pytest.raises(InputError, match="3 validation images and 3 labels, 1 of unknown classes"):
         official.load("imagenet", tmp_path, "test")
 
 

@@ -2,6 +2,7 @@
 
 import io
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -50,7 +51,7 @@ def test_a_photo_that_cannot_be_read_is_left_out_with_its_label_and_said_so(tmp_
 
 
 def test_photos_that_do_not_fit_into_memory_are_decoded_once_for_all_cells(tmp_path, monkeypatch):
-    monkeypatch.setattr("undermargin.sources.samples.os.sysconf", lambda name: 0)
+    monkeypatch.setattr("psutil.virtual_memory", lambda: SimpleNamespace(available=0))
     train, test = _sixty_photos(monkeypatch, unreadable=7)
     first = prepare(OF_SIXTY, tmp_path, tmp_path / "photos")
     again = prepare(replace(OF_SIXTY, recipe="aum"), tmp_path, tmp_path / "photos")
@@ -63,7 +64,7 @@ def test_photos_that_do_not_fit_into_memory_are_decoded_once_for_all_cells(tmp_p
 
 
 def test_photos_whose_decoding_was_killed_are_decoded_again(tmp_path, monkeypatch):
-    monkeypatch.setattr("undermargin.sources.samples.os.sysconf", lambda name: 0)
+    monkeypatch.setattr("psutil.virtual_memory", lambda: SimpleNamespace(available=0))
     _, test = _sixty_photos(monkeypatch)
     with monkeypatch.context() as killing:
         killing.setattr(test.images, "read", _killed)

@@ -468,5 +468,7 @@ def test_minilm_features_find_flipped_labels_among_texts_that_share_no_word(rng,
     labels = noise.uniform(true_labels, 0.15, 3, seed=0)
     frame = pd.DataFrame({"text": texts, "label": labels})
     verdicts = [scan((features("minilm", texts), labels), tmp_path / "meaning"), scan(frame, tmp_path / "words")]
-    meaning, words = (metrics.identification(each, labels != true_labels)["average_precision"] for each in verdicts)
+    meaning, words = (
+        metrics.identification(each.verdicts, labels != true_labels)["average_precision"] for each in verdicts
+    )
     assert meaning > 2 * words  # a word that occurs once says nothing about another

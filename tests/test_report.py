@@ -166,9 +166,9 @@ def test_rare_and_missing_values_are_counted_together(tmp_path):
 
 
 def test_a_column_that_is_not_there_is_an_error_that_lists_the_others(texts_scan, images):
-    with pytest.raises(InputError, match="there is no column 'town'; there are text, label, age, city"):
+    with pytest.raises(InputError, match="no column is called 'town'; columns are text, label, age, city"):
         describe(texts_scan, by=["town"])
-    with pytest.raises(InputError, match="has no rows: it is class folders"):
+    with pytest.raises(InputError, match="has no column 'town': it is class folders"):
         describe(images, by=["town"])
 
 

@@ -53,7 +53,7 @@ def test_the_command_prints_errors_and_differences(clouds):
     words = ["retrain", str(clouds[0] / "scan"), "--test", str(clouds[0] / "test.npz"), "--seeds", "2", "--epochs", "2"]
     result = CliRunner().invoke(app, words)
     assert result.exit_code == 0, result.output
-    for part in ("all samples", "the cleaned ones", "as many, by lot", "95 % interval"):
+    for part in ("all samples", "the cleaned samples", "the same number, at random", "95 % interval"):
         assert part in result.output
 
 
@@ -133,8 +133,8 @@ def test_decisions_are_trusted_when_the_same_data_are_scanned_again(clouds, tmp_
     answers = [Decision("keep"), Decision("relabel", other), Decision("drop")]
     decisions.decide([Change(index, one) for index, one in zip(flagged, answers, strict=True)])
     decisions.close()
-    again = scan(folder / "train.npz", tmp_path / "second", epochs=3, decisions=tmp_path / "first")
-    assert [again[index] for index in flagged] == ["kept", "kept", "flagged"]
+    again = scan(folder / "train.npz", tmp_path / "second", epochs=3, decisions=tmp_path / "first").verdicts
+    assert [again[index] for index in flagged] == ["kept", "flagged", "flagged"]
     assert again.labels[flagged[1]] == labels[flagged[1]]  # as the data set has it
     assert again.suggested_labels[flagged[1]] == int(other)
     assert again.judged_by[flagged[2]] == 0  # it was left out of the training
@@ -145,9 +145,9 @@ def test_decisions_are_trusted_when_the_same_data_are_scanned_again(clouds, tmp_
     assert cleaned.is_dropped.nonzero()[0].tolist() == [flagged[2]]
     CliRunner().invoke(app, ["identify", str(tmp_path / "second"), "--cutoff", "gaussian"])
     judged = Folder.open(tmp_path / "second").verdicts()
-    assert [judged[index] for index in flagged] == ["kept", "kept", "flagged"]
+    assert [judged[index] for index in flagged] == ["kept", "flagged", "flagged"]
     assert not any("never observed" in note for note in judged.summary()["notes"])
-    with pytest.raises(FolderError, match="another trusted"):
+    with pytest.raises(FolderError, match="different settings: 3 trusted decisions, now 0"):
         scan(folder / "train.npz", tmp_path / "second", epochs=3)
     with pytest.raises(FolderError, match="decisions about other data"):
         scan(folder / "test.npz", tmp_path / "third", decisions=tmp_path / "first")

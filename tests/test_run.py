@@ -10,7 +10,7 @@ from undermargin import Run, identify
 from undermargin.errors import InputError
 
 
-def test_judged_are_the_observed_that_wore_no_extra_label():
+def test_judged_are_observed_samples_without_the_extra_label():
     run = Run([1.0, np.nan, 2.0], [False, False, True])
     assert run.judged.tolist() == [True, False, False]
 
@@ -71,7 +71,7 @@ def test_small_types_of_labels_do_not_overflow():
     ("fields", "message"),
     [
         ({"scores": [[1.0]]}, r"shape \(1, 1\)"),
-        ({"scores": ["a"]}, "expected one number a sample"),
+        ({"scores": ["a"]}, "expected one number per sample"),
         ({"scores": [1.0, 2.0], "is_threshold": [True]}, "is_threshold has 1 entries, expected 2"),
         ({"scores": [1.0], "labels": [3], "class_names": ["a"]}, "labels hold 3, but class_names has 1 entries"),
         ({"scores": [1.0], "labels": ["cat"]}, "names belong in class_names"),
@@ -89,7 +89,7 @@ def test_fields_that_do_not_fit_are_errors(fields, message):
 
 def test_a_file_of_something_else_is_no_run(tmp_path):
     identify(Run([1.0, 2.0]), 1.5).save(tmp_path / "verdicts.parquet")
-    with pytest.raises(InputError, match="is not a run that undermargin wrote"):
+    with pytest.raises(InputError, match="is not a run written by undermargin"):
         Run.load(tmp_path / "verdicts.parquet")
 
 

@@ -3,11 +3,11 @@ import pytest
 import torch
 
 from tests import reference
-from undermargin.tracking.signals import SIGNALS, Batch
+from undermargin.tracking.signals import SIGNALS, WITH_ENTROPY, WITH_SOFTMAX, Batch
 
 
 def signal(name, logits, labels):
-    return SIGNALS[name](Batch(logits, labels).statistics(with_softmax=True))
+    return SIGNALS[name](Batch(logits, labels).statistics(WITH_ENTROPY))
 
 
 def one(name, logits, label):
@@ -32,14 +32,15 @@ def test_hand_worked_probabilities():
     assert one("probability_margin", logits, 0) == pytest.approx([-0.25])
     assert one("el2n", logits, 2) == pytest.approx([np.sqrt(0.25 + 2 / 16)])
     batch = Batch(torch.tensor([logits]), torch.tensor([[1]]))
-    probabilities = batch.other_probabilities(batch.statistics(with_softmax=True))
+    probabilities = batch.other_probabilities(batch.statistics(WITH_SOFTMAX))
     assert probabilities[0].tolist() == pytest.approx([0.25, 0, 0.5])
 
 
-def test_a_softmax_in_the_others_place_leaves_given_logits_and_later_askers_alone():
+@pytest.mark.parametrize("number", [WITH_SOFTMAX, WITH_ENTROPY])
+def test_a_softmax_in_place_changes_neither_the_given_logits_nor_what_is_read_later(number):
     logits = torch.tensor([[1.0, 5.0, 3.0]])
     batch = Batch(logits, torch.tensor([[1]]))
-    batch.statistics(with_softmax=True)
+    batch.statistics(number)
     assert logits.tolist() == [[1.0, 5.0, 3.0]]
     assert batch.others.tolist() == [[1.0, -np.inf, 3.0]]
 
@@ -73,7 +74,15 @@ def test_losses_keep_their_digits_near_zero_and_far_from_it(ahead):
     assert one("el2n", [ahead, 0.0, 0.0], 0) == pytest.approx([wanted["el2n"]], rel=1e-6)
 
 
-def test_a_masked_class_of_minus_infinity_disturbs_nobody():
+def test_statistics_are_the_same_however_many_are_asked_for():
+    logits, labels = torch.randn(20, 7) * 5, torch.randint(0, 7, (20, 1))
+    few, more, all_four = (Batch(logits, labels).statistics(number).parts for number in (1, WITH_SOFTMAX, WITH_ENTROPY))
+    for ours, theirs in [*zip(few, more, strict=False), *zip(more, all_four, strict=False)]:
+        assert torch.equal(ours, theirs)
+
+
+def test_a_masked_class_of_minus_infinity_changes_nothing_else():
+    assert one("signed_entropy", [0.0, -torch.inf, 0.0], 0) == pytest.approx([-np.log(1.5)])
     assert one("margin", [1.0, -torch.inf, 0.0], 0) == [1.0]
     assert one("el2n", [0.0, -torch.inf, 0.0], 0) == pytest.approx([np.sqrt(0.5)])
 

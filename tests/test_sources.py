@@ -17,8 +17,8 @@ from undermargin.sources.samples import Reading
 from undermargin.sources.source import load
 
 
-def picture(colour=(200, 30, 30), size=(40, 30), mode="RGB", suffix="PNG", **save):
-    image = Image.new("RGB", size, colour).convert(mode)
+def picture(color=(200, 30, 30), size=(40, 30), mode="RGB", suffix="PNG", **save):
+    image = Image.new("RGB", size, color).convert(mode)
     data = io.BytesIO()
     image.save(data, suffix, **save)
     return data.getvalue()
@@ -28,10 +28,10 @@ def picture(colour=(200, 30, 30), size=(40, 30), mode="RGB", suffix="PNG", **sav
 def photos(tmp_path):
     """Two classes of six images each."""
     root = tmp_path / "photos"
-    for name, colour in (("cat", (200, 30, 30)), ("dog", (30, 30, 200))):
+    for name, color in (("cat", (200, 30, 30)), ("dog", (30, 30, 200))):
         (root / name).mkdir(parents=True)
         for number in range(6):
-            (root / name / f"{number}.png").write_bytes(picture(colour))
+            (root / name / f"{number}.png").write_bytes(picture(color))
     return root
 
 
@@ -50,7 +50,7 @@ def test_every_image_format_is_read(suffix):
 
 
 @pytest.mark.parametrize("mode", ["L", "P", "CMYK", "LA", "RGBA", "1", "I;16"])
-def test_every_mode_becomes_colour(mode):
+def test_every_mode_becomes_color(mode):
     suffix = "JPEG" if mode == "CMYK" else "PNG"
     assert decode(picture(mode=mode, suffix=suffix), 32).shape == (32, 32, 3)
 
@@ -75,7 +75,7 @@ def test_a_turned_photo_is_set_upright():
 
 
 def test_the_first_frame_of_an_animation_counts():
-    frames = [Image.new("RGB", (32, 32), colour) for colour in ("red", "blue")]
+    frames = [Image.new("RGB", (32, 32), color) for color in ("red", "blue")]
     data = io.BytesIO()
     frames[0].save(data, "GIF", save_all=True, append_images=frames[1:])
     assert decode(data.getvalue(), 32)[0, 0, 0] > 200
@@ -205,8 +205,12 @@ def test_the_fingerprint_changes_with_data_and_labels_and_with_nothing_else():
     ("frame", "options", "message"),
     [
         ({"x": [1.0] * 8, "y": ["a"] * 8}, {}, "one class only"),
-        ({"x": [1.0] * 8, "z": [0, 1] * 4}, {}, "which column is the label.* there are x, z"),
-        ({"x": [1.0] * 8, "y": [0, 1] * 4}, {"label": "why"}, "no column 'why'; there are x, y"),
+        ({"x": [1.0] * 8, "z": [0, 1] * 4}, {}, "holds the labels.* Columns are x, z; pass --label NAME"),
+        (
+            {"x": [1.0] * 8, "y": [0, 1] * 4},
+            {"label": "why"},
+            "no column is called 'why'; columns are x, y. Check --label",
+        ),
         ({"x": [1.0] * 8, "y": [0, 1, None, 1] * 2}, {}, "2 of 8 samples have no label"),
         ({"x": [1.0] * 8, "y": list("abcdefgh")}, {}, "8 different values in 8 samples: they look like ids"),
         ({"x": [1.0] * 8, "y": [0.5, 1.5] * 4}, {}, "fractions"),
@@ -229,9 +233,9 @@ def test_rows_that_cannot_be_scanned_are_refused(frame, options, message):
         ("a.csv", b"", "cannot be read as CSV"),
         ("a.jsonl", b'{"x": 1}\n{oops', "cannot be read as JSON lines"),
         ("a.parquet", b"PAR1", "cannot be read as Parquet"),
-        ("a.npz", b"PK nonsense", r"damaged or cut off \(not a zip archive"),
+        ("a.npz", b"PK nonsense", "cannot be read as arrays: it is not a zip archive"),
         ("a.npy", b"nonsense", "needs its labels beside it"),
-        ("a.xlsx", b"", "is none of"),
+        ("a.docx", b"", "ends in none of"),
     ],
 )
 def test_damaged_and_unknown_files_are_refused(tmp_path, name, content, message):
@@ -351,10 +355,10 @@ def test_a_folder_of_several_splits_says_which_there_are_and_one_can_be_named(tm
     one = datasets.Dataset.from_dict({"text": ["some words here"] * 4, "label": ["a", "b"] * 2})
     both = datasets.DatasetDict({"train": one, "test": one})
     both.save_to_disk(tmp_path / "both")
-    with pytest.raises(InputError, match="holds 2 splits: train, test; name one of them, such as .*both/train"):
+    with pytest.raises(InputError, match="holds 2 splits: train, test; pass --split train"):
         load(tmp_path / "both")
     assert len(load(tmp_path / "both" / "train")) == 4
-    with pytest.raises(InputError, match=r"2 splits: train, test; .* dataset\['train'\]"):
+    with pytest.raises(InputError, match="the data set holds 2 splits: train, test; pass --split train"):
         load(both)
 
 

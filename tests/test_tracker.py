@@ -9,9 +9,11 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from tests import reference
 from undermargin import Tracker, Trajectories, folds
 from undermargin.errors import InputError, ObservationError, UndermarginWarning
-from undermargin.storage.files import save_tensors
+from undermargin.storage.tensors import save_tensors
+from undermargin.tracking.memory import Memory
 from undermargin.tracking.observations import as_labels
 from undermargin.tracking.scores import SCORES
+from undermargin.tracking.settings import Settings
 
 LOGITS = torch.tensor([[3.0, 1.0, 0.0], [0.0, 2.0, 1.0]])
 LABELS = torch.tensor([0, 2])
@@ -72,7 +74,7 @@ def test_names_and_numbers_can_stand_for_positions(ids):
 
 def test_an_unknown_name_is_an_error_that_names_it():
     tracker = Tracker(2, ids=["a", "b"])
-    with pytest.raises(ObservationError, match="'z' is none of the 2 ids"):
+    with pytest.raises(ObservationError, match="'z' is not among the 2 ids"):
         tracker.update(LOGITS, LABELS, ["a", "z"])
 
 
@@ -125,7 +127,7 @@ def test_labels_of_a_batch_of_one_may_have_lost_their_axis():
     assert tracker.scores()[5] == 3.0
 
 
-def test_nothing_at_all_may_come_as_lists():
+def test_an_empty_batch_may_come_as_lists():
     tracker = Tracker(5)
     tracker.update(torch.empty(0, 3), [], [])
     assert np.isnan(tracker.scores()).all()
@@ -215,7 +217,7 @@ def test_scores_that_compare_epochs_say_that_they_need_them(name):
 
 
 def test_a_score_that_was_not_tracked_or_does_not_exist_is_an_error():
-    with pytest.raises(InputError, match="ask for it with"):
+    with pytest.raises(InputError, match="request it with"):
         Tracker(1).scores("el2n")
     with pytest.raises(InputError, match="no score 'aumm'; choose from aum"):
         Tracker(1, scores=["aumm"])
@@ -341,10 +343,23 @@ def test_another_default_type_does_not_matter(dtype):
 
 
 def test_the_state_follows_the_batches_to_another_device():
+    memory = Memory(Settings(5, ("aum",), suggest=3), None, None)
+    memory.state_for(LOGITS).update(LOGITS, LABELS, INDICES)
+    memory.state_for(LOGITS.to("meta"))  # a second device that every machine has
+    assert {value.device.type for value in memory.as_dict().values() if torch.is_tensor(value)} == {"meta"}
+
+
+def test_tensors_without_values_are_refused_and_the_state_stays():
     tracker = Tracker(5)
     tracker.update(LOGITS, LABELS, INDICES)
-    tracker.update(LOGITS.to("meta"), LABELS.to("meta"), INDICES.to("meta"))
-    assert {value.device.type for value in tracker.state_dict().values() if torch.is_tensor(value)} == {"meta"}
+    for given in (
+        (LOGITS.to("meta"), LABELS, INDICES),
+        (LOGITS, LABELS.to("meta"), INDICES),
+        (LOGITS, LABELS, INDICES.to("meta")),
+    ):
+        with pytest.raises(InputError, match="on the meta device, where tensors have no values"):
+            tracker.update(*given)
+    assert tracker.scores()[[4, 1]].tolist() == [2.0, -1.0]
 
 
 def test_a_state_taken_earlier_does_not_change_when_training_goes_on():
@@ -368,7 +383,7 @@ def test_bounds_that_leave_no_epoch_are_refused(bounds):
     ("logits", "labels", "indices", "message"),
     [
         (LOGITS, ["cat", "dog"], INDICES, "labels are not numbers"),
-        (LOGITS, LABELS, torch.tensor([True, False]), "whole numbers"),
+        (LOGITS, LABELS, torch.tensor([True, False]), "expected integers"),
         (LOGITS, torch.rand(2, 3), INDICES, "Soft labels"),
         (LOGITS, torch.rand(2), INDICES, "Soft labels"),
         (LOGITS, LABELS[:1], INDICES, "1 labels for 2 rows"),
@@ -376,7 +391,7 @@ def test_bounds_that_leave_no_epoch_are_refused(bounds):
         (LOGITS.long(), LABELS, INDICES, "expected floating point"),
         (torch.rand(2, 3, 4, 4), LABELS, INDICES, r"shape \(2, 3, 4, 4\), expected \(batch, classes\)"),
         (LOGITS, LABELS, ["a", "b"], "ids=names"),
-        (LOGITS, LABELS, torch.rand(2), "whole numbers"),
+        (LOGITS, LABELS, torch.rand(2), "expected integers"),
         (LOGITS, 0, INDICES, r"labels have shape \(\)"),
     ],
 )
@@ -388,7 +403,7 @@ def test_wrong_shapes_and_types_are_errors_that_say_what_to_do(logits, labels, i
 def test_another_number_of_classes_is_an_error():
     tracker = Tracker(5)
     tracker.update(LOGITS, LABELS, INDICES)
-    with pytest.raises(InputError, match="2 classes, before they had 3"):
+    with pytest.raises(InputError, match="2 classes, expected 3 as before"):
         tracker.update(LOGITS[:, :2], [0, 0], INDICES)
 
 
@@ -410,7 +425,7 @@ def test_aum_alone_takes_at_most_sixteen_bytes_a_sample():
 
 def test_the_suggestion_is_the_class_that_most_often_beat_the_label():
     tracker = Tracker(2, suggest=4)
-    for winner in (1, 2, 2, 0):  # of sample 0, labelled 0; sample 1 is always right
+    for winner in (1, 2, 2, 0):  # of sample 0, labeled 0; sample 1 is always right
         logits = torch.zeros(2, 4)
         logits[0, winner] = 1.0
         logits[1, 3] = 1.0
@@ -438,7 +453,7 @@ def test_an_epoch_that_is_not_averaged_suggests_nothing(tmp_path):
     assert tracker.suggestions()[0].tolist() == [-1, 1]
 
 
-def test_of_two_trackers_that_share_an_epoch_the_later_knows_who_won_last():
+def test_of_two_trackers_that_share_an_epoch_the_later_one_knows_the_last_rival():
     first, second = Tracker(1, suggest=2), Tracker(1, suggest=2)
     first.update([[0.0, 4.0]], [0], [0])
     second.update([[4.0, 0.0]], [0], [0])
@@ -450,7 +465,7 @@ def test_of_two_trackers_that_share_an_epoch_the_later_knows_who_won_last():
 def test_suggestions_need_epochs_and_a_number_of_classes():
     tracker = Tracker(1, suggest=2)
     tracker.update([[0.0, 1.0]], [0], [0])
-    with pytest.raises(ObservationError, match="votes of epochs"):
+    with pytest.raises(ObservationError, match="counted over epochs"):
         tracker.suggestions()
     with pytest.raises(InputError, match="such as fold.num_classes"):
         Tracker(1, suggest=True)
@@ -559,7 +574,7 @@ def test_a_state_of_other_settings_or_a_damaged_file_is_refused(tmp_path):
         Tracker(3).load_state_dict(Tracker(4).state_dict())
     path = tmp_path / "tracker.safetensors"
     path.write_bytes(b"nonsense")
-    with pytest.raises(InputError, match="does not hold what was saved here"):
+    with pytest.raises(InputError, match="is not a file that undermargin saved"):
         Tracker.load(path)
 
 
@@ -582,22 +597,22 @@ def test_trackers_that_each_left_out_epochs_are_not_merged(bounds):
         for margin in margins:
             tracker.update([[margin, 0.0]], [0], [0])
             tracker.end_epoch()
-    with pytest.raises(InputError, match=r"both trackers have ended epochs.* all 2 \+ 2 would"):
+    with pytest.raises(InputError, match=r"both trackers have ended epochs \(2 and 2\)"):
         first.merge(second)
     fresh = Tracker(1, **bounds)
     fresh.merge(second)
     assert fresh.scores() == second.scores()
 
 
-def test_an_id_that_nobody_gave_is_called_one():
+def test_a_warning_about_an_unknown_id_calls_it_an_id():
     tracker = Tracker(2, ids=[100, 200])
     tracker.update([[3.0, 0.0]], [0], [300])
-    with pytest.warns(UndermarginWarning, match=r"ids that are none of those given as Tracker\(n, ids="):
+    with pytest.warns(UndermarginWarning, match=r"ids are not among those given as Tracker\(n, ids="):
         tracker.scores()
 
 
 def test_a_state_that_is_none_is_refused():
-    with pytest.raises(InputError, match="this state is of a tracker with None"):
+    with pytest.raises(InputError, match="this state is of a tracker with settings None"):
         Tracker(2).load_state_dict({})
 
 
@@ -629,7 +644,7 @@ def test_a_state_goes_on_only_with_the_same_ids_in_the_same_order(names, tmp_pat
     tracker.save(tmp_path / "t.safetensors")
     without = Tracker.load(tmp_path / "t.safetensors")
     assert without.scores().tolist() == [1, 2, 3, 4]  # to be read
-    with pytest.raises(InputError, match="have ids; give them again"):
+    with pytest.raises(InputError, match="have ids; pass them again"):
         without.update([[1.0, 0.0]], [0], [1])
     again = Tracker.load(tmp_path / "t.safetensors", ids=names)
     again.update([[3.0, 0.0]], [0], names[:1])
@@ -672,7 +687,7 @@ def test_an_output_object_in_place_of_logits_says_what_to_pass():
         logits = LOGITS
 
     for given in (Output(), (LOGITS, LOGITS[:1])):
-        with pytest.raises(InputError, match=r"expected a tensor \(batch, classes\): .* pass its logits"):
+        with pytest.raises(InputError, match=r"expected a tensor \(batch, classes\)\. .* pass its logits"):
             Tracker(5).update(given, LABELS, INDICES)
 
 
@@ -685,7 +700,7 @@ def test_a_state_that_lacks_a_part_is_refused_and_changes_nothing(tmp_path):
         fresh.load_state_dict({name: value for name, value in state.items() if name != "epochs"})
     assert np.isnan(fresh.scores()).all()
     save_tensors(tmp_path / "other.safetensors", {"x": torch.zeros(1)})
-    with pytest.raises(InputError, match="does not hold a tracker"):
+    with pytest.raises(InputError, match="does not hold the state of a tracker"):
         Tracker.load(tmp_path / "other.safetensors")
 
 

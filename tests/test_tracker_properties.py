@@ -40,7 +40,9 @@ def assert_equal_to_loop(tracker, name, stream):
     # A mean of margins +1 and -1 has no digits of its own, so margins are relative to the logits that went in.
     # Differences of probabilities are relative to 1; everything else to itself.
     largest = max([abs(z) for epoch in stream for *_, row in epoch for z in row] + [1.0])
-    scale = largest if SCORES[name].signal == "margin" else 1 if "margin" in name or name == "variability" else 1e-3
+    # A trend is a slope divided by a deviation of .01 or more, which multiplies the error of a probability by 100.
+    scales = {"variability": 1, "signed_entropy": 1, "confidence_trend": 100}
+    scale = largest if SCORES[name].signal == "margin" else scales.get(name, 1 if "margin" in name else 1e-3)
     np.testing.assert_allclose(tracker.scores(name), expected, rtol=1e-5, atol=1e-5 * scale, err_msg=name)
 
 

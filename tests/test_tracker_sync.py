@@ -1,4 +1,4 @@
-"""`update` never waits for the device: proved on the level of dispatched operations."""
+"""`update` never waits for the device: shown on the level of dispatched operations."""
 
 import pytest
 import torch
@@ -47,18 +47,26 @@ def batch(device, size=64, classes=10, dtype=torch.float32):
     )
 
 
+@pytest.fixture
+def without_refusal(monkeypatch):
+    """Let tensors without values into a tracker, which refuses them."""
+    monkeypatch.setattr("undermargin.tracking.tracker.as_logits", lambda logits: logits)
+
+
+@pytest.mark.usefixtures("without_refusal")
 @pytest.mark.parametrize("settings", [{}, {"scores": list(SCORES)}, {"suggest": 9}, {"ids": list(range(5, 505))}])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_update_on_a_device_reads_nothing_back(settings, dtype, tmp_path):
     # tensors on the meta device have no values: whatever needs one, or copies one to the host, fails
     with Watch() as watch:
         tracker = Tracker(500, **settings)
-        for _ in range(40):  # long enough for everything that waits to be added, more than once
+        for _ in range(40):  # long enough for everything that is buffered to be added more than once
             tracker.update(*batch("meta", size=4096, dtype=dtype))
             tracker.update(*batch("meta", size=8000, dtype=dtype))
     assert watch.seen.count("index_add_") > 1
 
 
+@pytest.mark.usefixtures("without_refusal")
 def test_recording_full_logits_reads_nothing_back(tmp_path):
     with Watch():
         tracker = Tracker(500, trajectories=Trajectories(tmp_path, logits_of=[1, 2]))
@@ -82,7 +90,7 @@ def test_a_step_of_aum_dispatches_at_most_twelve_operations(size):
     with Watch() as watch:
         for _ in range(steps):
             tracker.update(*given)
-    assert len(watch.seen) / steps <= 5  # most steps copy their batch, one in many adds all copies
+    assert len(watch.seen) / steps <= 5  # most steps copy their batch; one in many adds all copies
     fresh = Tracker(500)
     with Watch() as watch:
         fresh.update(*given)

@@ -46,7 +46,7 @@ def test_what_was_not_recorded_is_an_error(tmp_path):
     tracker = Tracker(1, trajectories=Trajectories(tmp_path / "t"))
     tracker.update([[1.0, 0.0]], [0], [0])
     tracker.end_epoch()
-    with pytest.raises(InputError, match="there is margin"):
+    with pytest.raises(InputError, match="recorded are margin"):
         Trajectories.open(tmp_path / "t").of([0], "loss")
     with pytest.raises(InputError, match="logits_of="):
         Trajectories.open(tmp_path / "t").logits()
@@ -79,8 +79,8 @@ def test_logits_of_a_resumed_epoch_are_those_of_the_chosen_samples(tmp_path):
     others.load_state_dict(halfway([1], tmp_path / "d").state_dict())
     others.update([[7.0, 0.0]], [0], [0])
     others.end_epoch()
-    nobody_yet, seen = Trajectories.open(tmp_path / "c").logits()[0]
-    assert np.isnan(nobody_yet).all()  # it was shown before somebody wanted to know
+    unseen, seen = Trajectories.open(tmp_path / "c").logits()[0]
+    assert np.isnan(unseen).all()  # it was observed before it was chosen
     assert seen.tolist() == [7.0, 0.0]
 
 

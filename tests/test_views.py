@@ -95,5 +95,5 @@ def test_labels_that_are_not_there_are_errors():
 
 
 def test_an_entry_of_the_samples_own_called_index_is_not_lost():
-    with pytest.raises(InputError, match="an entry 'index' of their own"):
+    with pytest.raises(InputError, match="already have an entry 'index'"):
         IndexedDataset([{"text": "a", "index": 7}])[0]

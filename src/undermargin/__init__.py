@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from undermargin.procedure import Fold, Procedure, folds, threshold_samples
+    from undermargin.scans.record import Scan
     from undermargin.scans.scan import scan
     from undermargin.sources.views import IndexedDataset, RelabeledDataset
     from undermargin.tracking.run import Run
@@ -21,6 +22,7 @@ __all__ = [
     "Procedure",
     "RelabeledDataset",
     "Run",
+    "Scan",
     "Tracker",
     "Trajectories",
     "Verdicts",
@@ -37,6 +39,7 @@ _MODULES = {
     "Procedure": "procedure",
     "RelabeledDataset": "sources.views",
     "Run": "tracking.run",
+    "Scan": "scans.record",
     "Tracker": "tracking.tracker",
     "Trajectories": "tracking.trajectories",
     "Verdicts": "verdicts.record",

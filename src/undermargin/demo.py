@@ -15,10 +15,11 @@ from undermargin import noise
 from undermargin.errors import FolderError
 from undermargin.models.images import Normalised
 from undermargin.models.small import small_cnn
-from undermargin.procedure import NUM_FOLDS
 from undermargin.scans.folder import Folder
-from undermargin.scans.scan import scan
+from undermargin.scans.procedure import Hooks, run
+from undermargin.scans.settings import Settings
 from undermargin.sources.digits import NUM_CLASSES, Digits, load_digits
+from undermargin.sources.samples import Reading
 from undermargin.storage.files import replacing
 from undermargin.training.engine import Budget
 from undermargin.training.network import NetworkPlan
@@ -27,6 +28,7 @@ from undermargin.verdicts import metrics
 from undermargin.verdicts.record import Verdicts
 
 EPOCHS = 60
+FOLDS = 5  # the digits are few: with five folds every one of them is held out once
 RETRAIN = Budget(epochs=30, batch_size=64, drops=(0.5, 0.75))
 DATA = "digits.npz"  # in the scan's folder: the digits with their flipped labels
 
@@ -85,13 +87,9 @@ def flip_and_scan(
     """The flipped labels and the verdicts of a scan of them."""
     labels = noise.uniform(digits.train_labels, rate, NUM_CLASSES, seed=seed)
     _write_data(folder, digits, labels)
-    verdicts = scan(
-        folder / DATA,
-        folder.path,
-        epochs=epochs,
-        seed=seed,
-        on_epoch=lambda progress: advance(f"fold {progress.fold}"),
-    )
+    reading, settings = Reading(), Settings(epochs=epochs, folds=FOLDS, seed=seed)
+    hooks = Hooks(on_epoch=lambda progress: advance(f"fold {progress.fold}"))
+    verdicts = run(folder / DATA, folder, reading, settings, hooks)
     return labels, verdicts
 
 
@@ -113,7 +111,7 @@ def _write_data(folder: Folder, digits: Digits, labels: Labels) -> None:
 
 def num_steps() -> int:
     """How often `demo` calls `advance`."""
-    return NUM_FOLDS * EPOCHS + 2 * RETRAIN.epochs
+    return FOLDS * EPOCHS + 2 * RETRAIN.epochs
 
 
 def _test_error(

@@ -1,7 +1,6 @@
 """Folds: which samples get the extra label, and the choices of the procedure in one record."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -13,6 +12,7 @@ Labels = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 NUM_FOLDS = 2
+MOST_HELD_OUT = 0.2  # share of the samples that are threshold samples in one fold, where there are more than two folds
 
 
 @dataclass(frozen=True)
@@ -23,8 +23,8 @@ class Procedure:
     `Procedure.default` is what `scan` uses.
     """
 
-    # number of threshold samples per fold: N / (classes + 1) ("outputs") or N / classes ("classes")
-    threshold_size: Literal["outputs", "classes"] = "outputs"
+    # threshold samples per fold: N / (classes + 1) ("outputs"), N / classes ("classes"), or the largest share ("share")
+    threshold_size: Literal["outputs", "classes", "share"] = "outputs"
     max_threshold_share: float = 1.0  # upper bound, as a share of the samples, per fold
     is_balanced: bool = False  # take the same share of every class as threshold samples
     skip_epochs: int = 0  # epochs at the start that are left out of the average
@@ -33,7 +33,8 @@ class Procedure:
     shares_seed: bool = False  # both folds start from the same weights and use the same batch order
     epochs: int | None = None  # per fold; None: chosen from the data, with early stopping once the ranking settles
     # the default cutoff of scan; not in the repr, which is part of the key of stored results of recipes
-    chosen_cutoff: Literal["percentile", "auto"] = field(default="percentile", repr=False)
+    chosen_cutoff: Literal["percentile", "probability"] = field(default="percentile", repr=False)
+    num_folds: int = field(default=NUM_FOLDS, repr=False)
 
     paper: ClassVar["Procedure"]
     reference: ClassVar["Procedure"]
@@ -42,18 +43,35 @@ class Procedure:
     @property
     def cutoff(self) -> str:
         """The default cutoff of a scan with this procedure: the name of a row of CUTOFFS."""
-        return "auto" if self.chosen_cutoff == "auto" else "reference" if self.is_strict else "paper"
+        return "probability" if self.chosen_cutoff == "probability" else self.percentile_cutoff
+
+    @property
+    def percentile_cutoff(self) -> str:
+        """The row of CUTOFFS that uses the percentile of the threshold samples, strictly below it or not."""
+        return "reference" if self.is_strict else "paper"
 
     def num_threshold_samples(self, num_samples: int, num_classes: int) -> int:
         """The number of threshold samples in one fold."""
-        outputs = num_classes + (self.threshold_size == "outputs")
-        return min(num_samples // outputs, int(num_samples * self.max_threshold_share))
+        most = int(num_samples * self.max_threshold_share)
+        if self.threshold_size == "share":
+            return most
+        return min(num_samples // (num_classes + (self.threshold_size == "outputs")), most)
+
+    def with_folds(self, number: int) -> "Procedure":
+        """The same procedure with another number of folds; more than two of them hold out up to a fifth each."""
+        if number < 1:
+            raise InputError(f"the number of folds is {number}, expected 1 or more")
+        share = self.max_threshold_share if number <= NUM_FOLDS else min(MOST_HELD_OUT, 1 / number)
+        return replace(self, num_folds=number, max_threshold_share=min(share, 1 / number))
 
 
 Procedure.paper = Procedure(epochs=150)  # up to the first drop of the learning rate
 Procedure.reference = Procedure(threshold_size="classes", skip_epochs=1, is_strict=True, shares_seed=True, epochs=150)
-# with two classes, N / (c + 1) would turn a third of the data into threshold samples
-Procedure.default = Procedure(max_threshold_share=0.1, is_balanced=True, chosen_cutoff="auto")
+# a tenth whatever the number of classes: with two of them N / (c + 1) would be a third of the data, with a hundred of
+# them too few to learn from what they say when they are held out
+Procedure.default = Procedure(
+    threshold_size="share", max_threshold_share=0.1, is_balanced=True, chosen_cutoff="probability"
+)
 
 
 @dataclass(frozen=True)
@@ -75,7 +93,9 @@ class Fold:
 def folds(
     labels: npt.ArrayLike, num_classes: int, *, seed: int = 0, procedure: Procedure = Procedure.paper
 ) -> list[Fold]:
-    """Split a data set into two folds with disjoint threshold samples, so that every sample is judged at least once.
+    """The folds of a data set, with disjoint threshold samples: two unless the procedure says otherwise.
+
+    With two folds or more, every sample is judged in at least one of them.
 
     >>> first, second = folds([0, 1, 2, 0, 1, 2, 0, 1], num_classes=3)
     >>> first.num_outputs, int(first.is_threshold.sum()), set(first.labels[first.is_threshold].tolist())
@@ -86,7 +106,7 @@ def folds(
     given = check_labels(labels, num_classes)
     size = procedure.num_threshold_samples(len(given), num_classes)
     rank = _balanced_ranks(given, size, seed) if procedure.is_balanced else _ranks(len(given), size, seed)
-    return [_fold(number, given, rank // size == number, int(num_classes)) for number in range(NUM_FOLDS)]
+    return [_fold(number, given, rank // size == number, int(num_classes)) for number in range(procedure.num_folds)]
 
 
 def threshold_samples(num_samples: int, num_classes: int, fold: int, *, seed: int = 0) -> Mask:
@@ -151,7 +171,9 @@ def _fold(number: int, given: Labels, is_threshold: Mask, num_classes: int) -> F
     return Fold(number, np.where(is_threshold, num_classes, given), is_threshold, given, num_classes)
 
 
-def seeds(procedure: Procedure, seed: int) -> Iterator[int]:
-    """The seed of each fold's training; the same for both folds if the procedure shares it."""
-    for number in range(NUM_FOLDS):
-        yield seed if procedure.shares_seed else seed * NUM_FOLDS + number
+def trainings(labels: npt.ArrayLike, num_classes: int, *, seed: int, procedure: Procedure) -> list[tuple[Fold, int]]:
+    """Each fold with the seed of its training: the same for all folds if the procedure shares it."""
+    return [
+        (fold, seed if procedure.shares_seed else seed * procedure.num_folds + fold.number)
+        for fold in folds(labels, num_classes, seed=seed, procedure=procedure)
+    ]

@@ -1,4 +1,4 @@
-"""The command line. A command parses, calls one library function, prints; nothing heavy is imported before that."""
+"""The command line. A command parses, makes one library call and prints; heavy imports wait until then."""
 
 import sys
 
@@ -20,7 +20,7 @@ app = typer.Typer(
     help="Find mislabeled training samples by watching a model learn.",
     no_args_is_help=True,
     add_completion=False,
-    rich_markup_mode=None,  # plain help is there at once
+    rich_markup_mode=None,  # plain help appears at once
     pretty_exceptions_enable=False,
 )
 for command in (demo, scan, identify, report, review, clean, export, retrain, methods, paper):
@@ -29,7 +29,7 @@ for command in (demo, scan, identify, report, review, clean, export, retrain, me
 
 @app.callback(invoke_without_command=True)
 def root(
-    version: bool = typer.Option(False, "--version", help="Print the version and stop."),
+    version: bool = typer.Option(False, "--version", help="Print the version and exit."),
 ) -> None:
     """Find mislabeled training samples by watching a model learn.
 
@@ -43,11 +43,21 @@ def root(
 
 
 def main() -> None:
-    """Run a command; an expected error becomes one line, with exit code 1."""
+    """Run a command; an expected error becomes one line on standard error, with exit code 1."""
     from undermargin.errors import UndermarginError
 
     try:
         app()
     except (UndermarginError, OSError) as error:
-        typer.echo(f"error: {' '.join(str(error).split())}", err=True)
+        typer.echo(f"error: {error_line(error)}", err=True)
         sys.exit(1)
+
+
+def error_line(error: Exception) -> str:
+    """An error in one line: without the number of a system error, and safe for terminals."""
+    from undermargin.scans.terminal import visible
+
+    text = str(error)
+    if isinstance(error, OSError) and error.strerror:
+        text = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    return visible(" ".join(text.split()))

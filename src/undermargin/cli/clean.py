@@ -8,7 +8,7 @@ import typer
 
 
 class Flagged(StrEnum):
-    """What becomes of flagged samples that nobody decided."""
+    """What to do with flagged samples that have no decision."""
 
     drop = "drop"
     relabel = "relabel"
@@ -16,43 +16,46 @@ class Flagged(StrEnum):
 
 
 def clean(
-    scan: Annotated[Path, typer.Argument(help="A scan's folder.", show_default=False)],
-    to: Annotated[Path | None, typer.Option(help="Where the cleaned data go; must not be there yet.")] = None,
+    scan: Annotated[Path, typer.Argument(help="Folder of the scan.", show_default=False)],
+    to: Annotated[Path | None, typer.Option(help="Path for the cleaned data; must not exist.")] = None,
     flagged: Annotated[
-        Flagged, typer.Option(help="What becomes of flagged samples without a decision.")
+        Flagged, typer.Option(help="What to do with flagged samples that have no decision.")
     ] = Flagged.drop,
-    indices: Annotated[Path | None, typer.Option(help="Write index, id and label of what stays, as CSV.")] = None,
+    only_decided: Annotated[
+        bool, typer.Option("--only-decided", help="Apply decisions only; the same as --flagged keep.")
+    ] = False,
+    indices: Annotated[
+        Path | None, typer.Option(help="Write index, id and label of the samples that stay to this CSV file.")
+    ] = None,
     link: Annotated[
-        bool, typer.Option("--link", help="Link images instead of copying; editing one edits both.")
+        bool, typer.Option("--link", help="Hard-link images instead of copying; editing one edits both.")
     ] = False,
     data: Annotated[Path | None, typer.Option(help="Where the data are now, if they were moved.")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would change.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would change; write nothing.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
     """Write the data set without dropped samples and with relabels applied, in the format it came in.
 
-    Decisions of a review come first; flagged samples without one are dropped (see --flagged). The original is never
-    touched. Beside the result, NAME.manifest.json lists every change and why it was made.
+    Decisions made in review come first. Flagged samples without a decision are dropped; --only-decided keeps them.
+    The original data are never changed. NAME.manifest.json, beside the result, lists every change and its reason.
 
     \b
         undermargin clean scans/photos --to photos-clean
-        undermargin clean scans/reviews --to reviews-clean.csv --flagged keep
+        undermargin clean scans/photos --to photos-clean --only-decided
         undermargin clean scans/photos --dry-run
     """
-    from undermargin.cli import show
-    from undermargin.scans.cleaning import Cleaning
+    from undermargin.cli import show_results
+    from undermargin.scans.record import Scan
     from undermargin.storage.json import to_json
 
     if to is None and indices is None and not dry_run:
-        raise typer.BadParameter("say where the cleaned data go with --to PATH, or only look with --dry-run")
-    cleaning = Cleaning.of(scan, flagged=flagged.value, data=data)
-    written = []
-    if not dry_run:
-        written += [] if to is None else [to, cleaning.write(to, is_linked=link)]
-        if indices is not None:
-            cleaning.write_indices(indices)
-            written.append(indices)
+        raise typer.BadParameter("pass --to PATH for the cleaned data, or --dry-run to see what would change")
+    if dry_run:
+        to = indices = None
+    found = Scan.open(scan).clean(
+        to, flagged=flagged.value, only_decided=only_decided, indices=indices, is_linked=link, data=data
+    )
     if as_json:
-        typer.echo(to_json(cleaning.summary()))
+        typer.echo(to_json(found))
     else:
-        show.cleaning(cleaning.summary(), written)
+        show_results.cleaning(found)

@@ -7,17 +7,19 @@ import typer
 
 
 def export(
-    scan: Annotated[Path, typer.Argument(help="A scan's folder.", show_default=False)],
+    scan: Annotated[Path, typer.Argument(help="Folder of the scan.", show_default=False)],
     to: Annotated[
         str,
-        typer.Option(help="csv, parquet, jsonl, label-studio, fiftyone, cleanlab or datasets.", show_default=False),
+        typer.Option(
+            help="Format: csv, parquet, jsonl, label-studio, fiftyone, cleanlab or datasets.", show_default=False
+        ),
     ],
-    out: Annotated[Path, typer.Option(help="The file, or the folder of datasets.", show_default=False)],
-    only_flagged: Annotated[bool, typer.Option("--only-flagged", help="Leave out all other samples.")] = False,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what is there.")] = False,
+    out: Annotated[Path, typer.Option(help="File to write; for datasets, a folder.", show_default=False)],
+    only_flagged: Annotated[bool, typer.Option("--only-flagged", help="Export flagged samples only.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print what was written as JSON.")] = False,
 ) -> None:
-    """Write a scan's answers in the format of another tool.
+    """Write verdicts and decisions in the format of another tool.
 
     \b
         undermargin export scans/photos --to label-studio --only-flagged --out tasks.json
@@ -26,8 +28,8 @@ def export(
     """
     import json
 
-    from undermargin.export import export as write_export
-    from undermargin.scans.folder import Folder
+    from undermargin.scans.record import Scan
+    from undermargin.scans.terminal import visible
 
-    path = write_export(Folder.open(scan), to, out, only_flagged=only_flagged, overwrite=overwrite)
-    typer.echo(json.dumps({"format": to, "path": str(path)}) if as_json else f"wrote {path}")
+    path = Scan.open(scan).export(to, out, only_flagged=only_flagged, overwrite=overwrite)
+    typer.echo(json.dumps({"format": to, "path": str(path)}) if as_json else f"wrote {visible(path)}")

@@ -7,40 +7,43 @@ import typer
 
 
 def identify(
-    scan: Annotated[Path, typer.Argument(help="A scan's folder.", show_default=False)],
+    scan: Annotated[Path, typer.Argument(help="Folder of the scan.", show_default=False)],
     cutoff: Annotated[
-        str,
-        typer.Option(help="A row of 'undermargin methods', rate:0.4 for a known share of wrong labels, or a number."),
-    ] = "paper",
-    percentile: Annotated[
-        float | None, typer.Option(min=0, max=100, help="Of the threshold samples, instead of 99.")
+        str | None,
+        typer.Option(
+            help="A cutoff of 'undermargin methods', rate:0.4 for a known share of wrong labels, or a number.",
+            show_default="the scan's own",
+        ),
     ] = None,
+    percentile: Annotated[
+        float | None, typer.Option(min=0, max=100, help="Percentile of the threshold samples, instead of 99.")
+    ] = None,
+    precision: Annotated[
+        float | None, typer.Option(min=0, max=1, help="Flag as many samples as keep this expected precision.")
+    ] = None,
+    budget: Annotated[int | None, typer.Option(min=0, help="Flag this many samples, the most suspicious.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
-    """Judge a scan's samples again with another cutoff, without training.
+    """Judge the samples of a scan again, without training.
 
     \b
+        undermargin identify scans/demo --cutoff paper
         undermargin identify scans/demo --cutoff gaussian
         undermargin identify scans/demo --percentile 95
         undermargin identify scans/demo --cutoff rate:0.2
+        undermargin identify scans/demo --budget 100
     """
     from undermargin.cli import show
-    from undermargin.scans.folder import Folder
-    from undermargin.scans.trust import dropped_by, overruled
+    from undermargin.scans.record import Scan
     from undermargin.storage.json import to_json
-    from undermargin.verdicts.identify import identify as judge
 
-    folder = Folder.open(scan)
-    with folder.locked():
-        trusted = folder.trusted()
-        judged = judge(folder.runs(), number_or_name(cutoff), percentile=percentile, left_out=dropped_by(trusted))
-        verdicts = overruled(judged, trusted, folder.verdicts().labels) if trusted else judged
-        summary = folder.save_verdicts(verdicts)
-        folder.write_manifest()
+    opened = Scan.open(scan)
+    name = None if cutoff is None else number_or_name(cutoff)
+    opened.identify(name, percentile=percentile, precision=precision, budget=budget)
     if as_json:
-        typer.echo(to_json(summary))
+        typer.echo(to_json(opened.summary))
     else:
-        show.summary(summary, folder.path)
+        show.summary(opened.summary, opened.path)
 
 
 def number_or_name(cutoff: str) -> str | float:

@@ -15,7 +15,7 @@ def methods(
     """
     import json
 
-    from undermargin.cli import show
+    from undermargin.cli import show_methods as show
 
     tables = {"scores": _scores(), "cutoffs": _cutoffs(), "recipes": _recipes(), "models": _models()}
     if as_json:
@@ -24,7 +24,7 @@ def methods(
     show.methods("Scores: what a tracker watches; low is suspicious", tables["scores"])
     show.methods("Cutoffs: where suspicious begins; or rate:0.4, if the noise rate is known", tables["cutoffs"])
     show.recipes("Recipes: ways to train on noisy labels; cost is in trainings of one network", tables["recipes"])
-    _show_models(tables["models"])
+    show.models("Models: what --model takes; parameters are counted with ten classes", tables["models"])
 
 
 def _scores() -> list[dict[str, Any]]:
@@ -75,20 +75,6 @@ def _models() -> list[dict[str, Any]]:
         }
         for name, model in MODELS.items()
     ]
-
-
-def _show_models(rows: list[dict[str, Any]]) -> None:
-    """Models, two lines each: too much for the columns of a narrow terminal."""
-    from undermargin.cli.show import console
-
-    console.print("[italic]Models: what --model takes; parameters are counted with ten classes[/]\n")
-    for row in rows:
-        kinds = [f"{kind} (default)" if kind in row["is_default_for"] else kind for kind in row["kinds"]]
-        size = [] if row["num_parameters"] is None else [f"{row['num_parameters']:,} parameters"]
-        needs = [rf"needs undermargin\[{row['extra']}]"] if row["extra"] else []
-        console.print(f"[bold]{row['name']}[/]  {row['description']}")
-        console.print(f"    [dim]{'; '.join([', '.join(kinds), *size, *needs])}[/]")
-    console.print()
 
 
 def _row(name: str, description: str, paper: str, needs: list[tuple[bool, str]]) -> dict[str, Any]:

@@ -7,33 +7,34 @@ import typer
 
 
 def report(
-    scan: Annotated[Path, typer.Argument(help="A scan's folder.", show_default=False)],
-    out: Annotated[Path | None, typer.Option(help="The page.", show_default="SCAN/report.html")] = None,
-    by: Annotated[list[str] | None, typer.Option(help="Also the flagged share by this column; repeatable.")] = None,
-    samples: Annotated[int, typer.Option(min=0, max=5000, help="How many flagged samples to show.")] = 200,
+    scan: Annotated[Path, typer.Argument(help="Folder of the scan.", show_default=False)],
+    out: Annotated[Path | None, typer.Option(help="HTML file to write.", show_default="SCAN/report.html")] = None,
+    by: Annotated[
+        list[str] | None, typer.Option(help="Also compare flagged shares by this column; repeatable.")
+    ] = None,
+    samples: Annotated[int, typer.Option(min=0, max=5000, help="Number of flagged samples to show.")] = 200,
     thumbnails: Annotated[
-        bool, typer.Option("--thumbnails/--no-thumbnails", help="Show the samples: pictures, texts, rows.")
+        bool, typer.Option("--thumbnails/--no-thumbnails", help="Show the samples themselves: pictures, texts, rows.")
     ] = True,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the report as data; write no page.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON; write no page.")] = False,
 ) -> None:
-    """Make one page about a scan, for reading and for passing on.
+    """Write one HTML page about a scan, to read and to pass on.
 
-    The page is a single file that needs no network: how the scores are spread, the most suspicious samples, the
-    flagged share of every class, what is taken for what, and how it was computed.
+    The page is a single file that needs no network. It shows the distribution of the scores, the most suspicious
+    samples, the flagged share of every class, which classes are confused, and how everything was computed.
 
     \b
         undermargin report scans/photos
         undermargin report scans/adults --by sex --by age
         undermargin report scans/letters --no-thumbnails --out letters.html
     """
-    from undermargin.report import describe
-    from undermargin.report import report as write_report
-    from undermargin.scans.folder import Folder
+    from undermargin.scans.record import Scan
+    from undermargin.scans.terminal import visible
     from undermargin.storage.json import to_json
 
-    folder = Folder.open(scan)
+    opened = Scan.open(scan)
     if as_json:
-        typer.echo(to_json(describe(folder, by=by or (), num_samples=samples, has_thumbnails=thumbnails)))
+        typer.echo(to_json(opened.describe(by=by or (), num_samples=samples, has_thumbnails=thumbnails)))
         return
-    path = write_report(folder, out, by=by or (), num_samples=samples, has_thumbnails=thumbnails)
-    typer.echo(f"wrote {path} ({path.stat().st_size / 1e6:.1f} MB)")
+    path = opened.report(out, by=by or (), num_samples=samples, has_thumbnails=thumbnails)
+    typer.echo(f"wrote {visible(path)} ({path.stat().st_size / 1e6:.1f} MB)")

@@ -11,38 +11,74 @@ if TYPE_CHECKING:
 
 def scan(
     source: Annotated[
-        Path, typer.Argument(help="Class folders, CSV, TSV, JSON lines, Parquet, .npz, .npy.", show_default=False)
+        Path,
+        typer.Argument(
+            help="Class folders, CSV, TSV, JSON lines, Parquet, .npz, .npy or a Hugging Face folder.",
+            show_default=False,
+        ),
     ],
-    out: Annotated[Path, typer.Option(help="The scan's folder.", show_default=False)],
-    label: Annotated[str | None, typer.Option(help="The column of labels; guessed when obvious.")] = None,
-    text: Annotated[str | None, typer.Option(help="The column of texts; guessed when obvious.")] = None,
-    image: Annotated[str | None, typer.Option(help="The column of images; guessed when obvious.")] = None,
-    where: Annotated[str | None, typer.Option(help="Only rows with COLUMN=VALUE, such as split=train.")] = None,
+    out: Annotated[
+        Path, typer.Option(help="Folder for the scan; new, empty, or a scan to resume.", show_default=False)
+    ],
+    label: Annotated[str | None, typer.Option(help="Column of labels (default: found by looking).")] = None,
+    text: Annotated[str | None, typer.Option(help="Column of texts (default: found by looking).")] = None,
+    image: Annotated[str | None, typer.Option(help="Column of images (default: found by looking).")] = None,
+    id_column: Annotated[
+        str | None, typer.Option("--id", help="Column that names the samples (default: found by looking).")
+    ] = None,
+    split: Annotated[
+        str | None, typer.Option(help="Split to scan, of a source that has several, such as train.")
+    ] = None,
+    where: Annotated[str | None, typer.Option(help="Scan only rows with COLUMN=VALUE, such as split=train.")] = None,
     cutoff: Annotated[
-        str | None, typer.Option(help="A row of 'undermargin methods', or a number; auto, or the preset's.")
+        str | None,
+        typer.Option(help="A cutoff of 'undermargin methods', or a number (default: probability, or the preset's)."),
     ] = None,
-    model: Annotated[str | None, typer.Option(help="What is trained, see docs/scan.md; chosen.")] = None,
-    image_size: Annotated[int | None, typer.Option(min=8, help="Side of the images, in pixels; chosen.")] = None,
+    model: Annotated[
+        str | None, typer.Option(help="Model to train (default: chosen from the data; see docs/scan.md).")
+    ] = None,
+    image_size: Annotated[
+        int | None, typer.Option(min=8, help="Side of the images in pixels (default: chosen).")
+    ] = None,
     preset: Annotated[
-        Literal["default", "paper", "reference"], typer.Option(help="Of the procedure; reference: the authors' code.")
+        Literal["default", "paper", "reference"],
+        typer.Option(help="Procedure: ours, the paper's, or the one of the authors' code."),
     ] = "default",
-    epochs: Annotated[int | None, typer.Option(min=1, help="Exactly so many in each fold; else it stops.")] = None,
-    jobs: Annotated[int, typer.Option(min=0, max=2, help="Folds side by side, 1 or 2; 0: chosen.")] = 0,
-    precision: Annotated[Literal["no", "bf16", "fp16"], typer.Option(help="Mixed precision of the training.")] = "no",
-    memory: Annotated[float | None, typer.Option(min=0, help="GB for images; more of them stay on disk.")] = None,
-    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Of the folds and the trainings.")] = 0,
-    decisions: Annotated[
-        Path | None, typer.Option(help="An earlier scan of the same data whose decisions are trusted.")
+    epochs: Annotated[
+        int | None,
+        typer.Option(min=1, help="Train exactly this many epochs per fold (default: stop when the ranking settles)."),
     ] = None,
-    records: Annotated[bool, typer.Option("--record", help="Keep margins at every epoch, for the report.")] = False,
+    jobs: Annotated[int, typer.Option(min=0, max=2, help="Folds to train side by side, 1 or 2; 0 chooses.")] = 0,
+    precision: Annotated[
+        float | None, typer.Option(min=0, max=1, help="Flag as many samples as keep this expected precision.")
+    ] = None,
+    budget: Annotated[int | None, typer.Option(min=0, help="Flag this many samples, the most suspicious.")] = None,
+    folds: Annotated[
+        int | None, typer.Option(min=1, help="Trainings, each with other threshold samples (default: 2, or 5).")
+    ] = None,
+    mixed_precision: Annotated[
+        Literal["no", "bf16", "fp16"], typer.Option(help="Mixed precision of the training.")
+    ] = "no",
+    memory: Annotated[
+        float | None,
+        typer.Option(min=0, help="GB of memory for images; more of them stay on disk (default: half of what is free)."),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Random seed for folds and training.")] = 0,
+    decisions: Annotated[
+        Path | None, typer.Option(help="Earlier scan of the same data whose decisions to apply.")
+    ] = None,
+    records: Annotated[
+        bool, typer.Option("--record", help="Keep every margin at every epoch, for the report.")
+    ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
     """Find the samples of a data set whose labels look wrong.
 
-    Trains a small network twice, each time with other threshold samples, and flags whoever is learned no better than
-    these. Stopped at any moment and started again with the same words, it goes on where it was. On several GPUs or
-    machines: torchrun ... -m undermargin scan ...
+    Trains a small network twice, each time with other threshold samples: samples that get a label no class has. What
+    the network says about their real classes shows how far its predictions can be trusted, and a label is flagged when
+    it is more likely wrong than right. Rerun the same command to resume a scan that was stopped. On
+    several GPUs or machines: torchrun ... -m undermargin scan ...
 
     \b
         undermargin scan photos/ --out scans/photos
@@ -50,45 +86,46 @@ def scan(
         undermargin scan data.parquet --where split=train --out scans/train
     """
     from undermargin.cli import show
-    from undermargin.cli.display import ScanDisplay
     from undermargin.cli.identify import number_or_name
     from undermargin.scans.scan import scan as run_scan
+    from undermargin.storage.json import to_json
     from undermargin.tracking import ranks
 
-    display = ScanDisplay(is_quiet=quiet or as_json)
     try:
-        with display:
-            run_scan(
-                source,
-                out,
-                label=label,
-                text=text,
-                image=image,
-                where=where,
-                cutoff=None if cutoff is None else number_or_name(cutoff),
-                model=model,
-                image_size=image_size,
-                procedure=_procedure(preset),
-                epochs=epochs,
-                jobs=jobs,
-                precision=precision,
-                decisions=decisions,
-                records=records,
-                memory=None if memory is None else int(memory * 1e9),
-                seed=seed,
-                on_read=display.read,
-                on_start=display.start,
-                on_epoch=display.epoch,
-            )
+        found = run_scan(
+            source,
+            out,
+            label=label,
+            id=id_column,
+            split=split,
+            text=text,
+            image=image,
+            where=where,
+            cutoff=None if cutoff is None else number_or_name(cutoff),
+            model=model,
+            image_size=image_size,
+            procedure=_procedure(preset),
+            epochs=epochs,
+            jobs=jobs,
+            precision=precision,
+            budget=budget,
+            folds=folds,
+            mixed_precision=mixed_precision,
+            decisions=decisions,
+            records=records,
+            memory=None if memory is None else int(memory * 1e9),
+            seed=seed,
+            progress=not (quiet or as_json),
+        )
     except KeyboardInterrupt:
-        typer.echo(f"interrupted; what was trained is in {out}, and the same command goes on from there", err=True)
+        typer.echo(f"interrupted; what was trained is in {out}. Rerun the same command to resume", err=True)
         raise typer.Exit(130) from None
     if ranks.rank() > 0:
         return
     if as_json:
-        typer.echo((out / "summary.json").read_text(), nl=False)
+        typer.echo(to_json(found.summary))
     elif not quiet:
-        show.scan(out)
+        show.scan(found)
 
 
 def _procedure(preset: str) -> "Procedure":

@@ -1,20 +1,23 @@
 """The table of cutoffs: from a run's scores to the number at and below which a sample is flagged.
 
-A cutoff decides; it never looks at how a score came about, so every score can be paired with every one.
+A cutoff decides. It does not depend on how a score was computed, so every score can be paired with every cutoff. One
+row, `probability`, judges all runs together instead, from the mean probabilities they hold.
 """
 
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from undermargin.cutoffs.auto import auto, explain_auto
+from undermargin.cutoffs.auto import auto
 from undermargin.cutoffs.mixtures import beta_boundary, boundary_between_means, gaussian_boundary
 from undermargin.cutoffs.per_class import per_class
 from undermargin.cutoffs.percentile import percentile
+from undermargin.cutoffs.probability import Judgment, judge
 from undermargin.cutoffs.rates import check_rate, lowest_share, lowest_shares, removed_shares
 from undermargin.errors import IdentifyError
 from undermargin.plugins import Table
@@ -25,18 +28,28 @@ Values = npt.NDArray[np.float64]
 RATE = "rate:"  # what a name begins with that ends with a noise rate
 
 
+class Found(NamedTuple):
+    """What a cutoff found in one run: a number, or one per class, and why in a sentence."""
+
+    value: float | Values
+    reason: str = ""
+
+
 @dataclass(frozen=True)
 class Cutoff:
-    """One row of CUTOFFS: `find(run)` gives one number, or one a class."""
+    """One row of CUTOFFS: `find(run)` gives one number or one per class, with a reason if it has one to give.
 
-    find: Callable[[Run], float | Values]
+    A row with `judge` gives log odds for every sample from all runs together, and has no `find`.
+    """
+
+    find: Callable[[Run], float | Values | tuple[float | Values, str]] | None
     description: str
     paper: str
     needs_threshold: bool = False
     needs_labels: bool = False
     is_strict: bool = False  # flagged below the cutoff only, not at it
-    share: float | None = None  # of which percentile it is, if of one
-    explain: Callable[[Run], str] | None = None  # why it came out as it did, in a sentence
+    share: float | None = None  # the percentile of the threshold samples, from 0 to 100, for rules that use one
+    judge: Callable[[Sequence[Run]], Judgment] | None = None
 
 
 def by_percentile(share: float, *, is_strict: bool = False) -> Cutoff:
@@ -90,13 +103,21 @@ CUTOFFS: Mapping[str, Cutoff] = Table(
     {
         "paper": by_percentile(99),
         "reference": by_percentile(99, is_strict=True),
-        "auto": Cutoff(
-            auto,
-            "the lower of the paper's percentile, steadied if it is of few, and the boundary between two Gaussians",
+        "probability": Cutoff(
+            None,
+            "flagged when the label is more likely wrong than right, by held-out predictions of threshold samples",
             "",
             needs_threshold=True,
             needs_labels=True,
-            explain=explain_auto,
+            judge=judge,
+        ),
+        "auto": Cutoff(
+            auto,
+            "version 0.1's default: the lower of the paper's percentile, smoothed when there are few threshold "
+            "samples, and the boundary between two Gaussians",
+            "",
+            needs_threshold=True,
+            needs_labels=True,
         ),
         "gaussian": Cutoff(gaussian_boundary, "where two fitted Gaussians are equally likely", "Li et al. 2020"),
         "beta": Cutoff(beta_boundary, "where two fitted beta distributions are equally likely", "Arazo et al. 2019"),
@@ -141,8 +162,10 @@ def _named(name: str) -> Cutoff:
     raise IdentifyError(f"there is no cutoff {name!r}; choose from {', '.join(CUTOFFS)}, rate:0.4, or give a number")
 
 
-def find(cutoff: Cutoff, run: Run, *, name: str = "this cutoff") -> float | Values:
-    """Apply a cutoff to a run, after making sure that the run has what it needs."""
+def find(cutoff: Cutoff, run: Run, *, name: str = "this cutoff") -> Found:
+    """Apply a cutoff to a run, after making sure that the run has what the cutoff needs."""
+    if cutoff.find is None:
+        raise IdentifyError(f"{name} judges all runs together and has no value for one of them; use identify()")
     if cutoff.needs_threshold and not run.has_threshold:
         able = ", ".join(key for key, row in CUTOFFS.items() if not row.needs_threshold)
         raise IdentifyError(
@@ -154,7 +177,8 @@ def find(cutoff: Cutoff, run: Run, *, name: str = "this cutoff") -> float | Valu
     if not run.judged.any():
         raise IdentifyError(f"none of the {run.num_samples} samples can be judged: no score, or threshold samples only")
     found = cutoff.find(run)
-    # one at minus infinity, which flags nobody, is brought just below all scores: their distance from it orders them
+    value, reason = found if isinstance(found, tuple) else (found, "")
+    # a cutoff at minus infinity flags no sample; just below all scores does the same, and distances still order them
     lowest = np.nextafter(run.scores[run.judged].min(), -np.inf)
-    finite = np.where(np.isneginf(found), lowest, found)
-    return finite if isinstance(found, np.ndarray) else float(finite)
+    finite = np.where(np.isneginf(value), lowest, value)
+    return Found(finite if isinstance(value, np.ndarray) else float(finite), reason)

@@ -17,17 +17,13 @@ from undermargin.cutoffs.percentile import has_few, normal_percentile, percentil
 from undermargin.tracking.run import Run
 
 
-def auto(run: Run) -> float:
-    """The lowest of the readings."""
-    return min(_readings(run).values())
-
-
-def explain_auto(run: Run) -> str:
-    """Which of the readings decided, in a sentence."""
-    if _num_classes(run) == 2:
-        return "with two classes, threshold samples say little: the boundary between two Gaussians decides"
+def auto(run: Run) -> tuple[float, str]:
+    """The lowest of the readings, and which of them it is."""
     readings = _readings(run)
-    return f"{min(readings, key=readings.__getitem__)} is the strictest reading here, so it decides"
+    lowest = min(readings, key=readings.__getitem__)
+    if len(readings) == 1:
+        return readings[lowest], "with two classes, threshold samples say little: the boundary of two Gaussians decides"
+    return readings[lowest], f"{lowest} is the strictest reading here, so it decides"
 
 
 def _readings(run: Run) -> dict[str, float]:

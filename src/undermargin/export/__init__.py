@@ -1,4 +1,4 @@
-"""A scan's answers in the formats of other tools: a table of formats, one small file each."""
+"""Export a scan's answers to the formats of other tools: a table of formats, one small file each."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -20,19 +20,19 @@ __all__ = ["FORMATS", "Format", "export"]
 
 @dataclass(frozen=True)
 class Format:
-    """One row of FORMATS: `write(answers, path)` leaves a file or a folder there."""
+    """One row of FORMATS: `write(answers, path)` leaves a file or a folder at the path."""
 
     write: Callable[[Answers, Path], None]
     description: str
     is_folder: bool = False
-    beside: str | None = None  # the ending of a second file next to it
+    beside: str | None = None  # the suffix of a second file next to it
 
 
 FORMATS: Mapping[str, Format] = MappingProxyType(
     {
-        "csv": Format(write_csv, "a table for spreadsheets, with formulas made harmless"),
-        "parquet": Format(write_parquet, "the same table, texts exactly as they are"),
-        "jsonl": Format(write_jsonl, "the same, one JSON object a line"),
+        "csv": Format(write_csv, "a table for spreadsheets, in which no cell is run as a formula"),
+        "parquet": Format(write_parquet, "the same table, with texts exactly as they are"),
+        "jsonl": Format(write_jsonl, "the same, one JSON object per line"),
         "label-studio": Format(
             write_label_studio, "tasks with predictions, and the labeling interface beside them", beside=".xml"
         ),
@@ -52,7 +52,7 @@ def export(
     only_flagged: bool = False,
     overwrite: bool = False,
 ) -> Path:
-    """Write a scan's answers; a human's decision about a sample overrules the verdict on it.
+    """Write a scan's answers to `out` and return its path; a decision about a sample overrules its verdict.
 
     Decisions are those of the scan's own review, unless others are given, by index.
     """
@@ -62,11 +62,11 @@ def export(
     written = [path, *([path.with_suffix(chosen.beside)] if chosen.beside else [])]
     for one in written:
         if one.exists() and not overwrite:
-            raise FolderError(f"{one} is there already; choose another name, or say --overwrite")
+            raise FolderError(f"{one} already exists; choose another path, or pass --overwrite")
         if one.exists() and one.is_dir() != chosen.is_folder:
-            raise FolderError(f"{one} is a {'folder' if one.is_dir() else 'file'}; {to} cannot take its place")
+            raise FolderError(f"{one} is a {'folder' if one.is_dir() else 'file'}; {to} cannot replace it")
     if len(set(written)) < len(written):
-        raise InputError(f"{path.name} is the name of the file beside it; choose another ending, such as .json")
+        raise InputError(f"{path.name} is the name of the file beside it; choose another suffix, such as .json")
     path.parent.mkdir(parents=True, exist_ok=True)
     decided = folder.decided() if decisions is None else decisions
     chosen.write(answers(folder, decided, only_flagged=only_flagged), path)

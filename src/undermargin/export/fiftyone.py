@@ -1,7 +1,7 @@
-"""FiftyOne's import format for labelled images, FiftyOneImageClassificationDataset: one labels.json; and, where
-FiftyOne is installed, a data set of that name in its database.
+"""FiftyOne's import format for labeled images, FiftyOneImageClassificationDataset: one labels.json; and, if FiftyOne
+is installed, a data set of that name in its database.
 
-Each image is named by its whole path, which FiftyOne reads wherever its own folder is.
+Each image is named by its absolute path, which FiftyOne can read from anywhere.
 """
 
 import importlib.util
@@ -19,13 +19,16 @@ ATTRIBUTES = ("index", "score", "verdict", "suggested_label", "suggestion_confid
 
 def write_fiftyone(answers: Answers, path: Path) -> None:
     """The label of every image, with score and verdict as its attributes."""
-    if answers.originals.kind != "images":
-        raise InputError(f"FiftyOne shows images; these samples are {answers.originals.kind}")
+    source = answers.source
+    if source.kind != "images":
+        raise InputError(f"FiftyOne shows images; these samples are {source.kind}")
+    if source.has_files:
+        source.check(is_thorough=True)
     labels: dict[str, Any] = {}
     for part in pieces(answers):
         for row in part.to_pylist():
             attributes = {name: row[name] for name in ATTRIBUTES if row.get(name) is not None}
-            labels[str(answers.originals.file(row["index"]))] = {"label": row["label"], "attributes": attributes}
+            labels[str(source.file(row["index"]))] = {"label": row["label"], "attributes": attributes}
     with replacing(path) as partial:
         partial.write_text(to_json({"classes": answers.class_names, "labels": labels}) + "\n", encoding="utf-8")
     if importlib.util.find_spec("fiftyone") is not None:
@@ -33,7 +36,7 @@ def write_fiftyone(answers: Answers, path: Path) -> None:
 
 
 def _make_dataset(name: str, labels: dict[str, Any]) -> None:
-    """A data set that stays in FiftyOne's database; one of the same name is replaced, as the file is."""
+    """A persistent data set in FiftyOne's database; one of the same name is replaced, as the file is."""
     import fiftyone
 
     samples = [
@@ -47,7 +50,7 @@ def _make_dataset(name: str, labels: dict[str, Any]) -> None:
     try:
         dataset = fiftyone.Dataset(name, persistent=True, overwrite=True)
         dataset.add_samples(samples)
-    except Exception as error:  # its database is a server of its own, which may not start
+    except Exception as error:  # its database is a separate server, which may not start
         raise FolderError(
-            f"FiftyOne is installed, but made no data set: {error}; the file is written, and can be imported"
+            f"FiftyOne is installed but could not make a data set: {error}; {name}.json is written and can be imported"
         ) from None

@@ -1,4 +1,4 @@
-"""The paper's residual networks for small images: 6n + 2 layers with widths 16, 32 and 64."""
+"""Residual networks for small images, of the family the paper uses: 6n + 2 layers, widths 16, 32, 64."""
 
 from itertools import pairwise
 
@@ -7,7 +7,7 @@ from torch.nn import functional as F  # noqa: N812 - torch's own name for it
 
 
 class Block(nn.Module):
-    """Two convolutions with a parameter-free shortcut: average pooling to shrink, zero padding to widen."""
+    """Two convolutions around a shortcut that has no parameters: averaged where it shrinks, zeros where it widens."""
 
     def __init__(self, inputs: int, outputs: int, stride: int) -> None:
         super().__init__()
@@ -20,7 +20,7 @@ class Block(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """(batch, inputs, height, width) -> (batch, outputs, height / stride, width / stride)."""
-        shortcut = F.avg_pool2d(x, self.stride, ceil_mode=True) if self.stride > 1 else x  # ceil_mode for odd sides
+        shortcut = F.avg_pool2d(x, self.stride, ceil_mode=True) if self.stride > 1 else x  # odd sides too
         if self.widening:
             shortcut = F.pad(shortcut, (0, 0, 0, 0, 0, self.widening))
         y = F.relu(self.first_norm(self.first(x)))
@@ -28,7 +28,7 @@ class Block(nn.Module):
 
 
 class SmallResNet(nn.Module):
-    """Three stages of `blocks` blocks each, for float images (batch, channels, height, width)."""
+    """Three stages of `blocks` blocks each, for numbers (batch, channels, height, width)."""
 
     def __init__(self, num_outputs: int, *, channels: int = 3, blocks: int = 1, stem_stride: int = 1) -> None:
         super().__init__()
@@ -51,9 +51,9 @@ class SmallResNet(nn.Module):
 def small_resnet(
     num_outputs: int, *, channels: int = 3, side: int = 32, depth: int = 32, is_halved: bool = False
 ) -> nn.Module:
-    """ResNet-`depth` of the paper; the first convolution halves images larger than 32 pixels (Tiny ImageNet).
+    """ResNet-`depth` of the paper; sides above 32 pixels (Tiny ImageNet) are halved by the first convolution.
 
-    With `is_halved` smaller images are halved as well, which is three times as fast on a CPU.
+    `is_halved` halves small sides, too, which makes it three times as fast on a CPU.
     """
     stem_stride = 2 if side > 32 or is_halved else 1
     return SmallResNet(num_outputs, channels=channels, blocks=(depth - 2) // 6, stem_stride=stem_stride)

@@ -9,7 +9,8 @@ import numpy as np
 from undermargin.sources.official.record import OfficialSet
 from undermargin.sources.pixels import Bytes, Pixels, Skipped
 from undermargin.sources.samples import Reading
-from undermargin.storage.files import only_one, replacing
+from undermargin.storage.files import replacing
+from undermargin.storage.locks import only_one
 
 
 def read(photos: OfficialSet, size: int | None, folder: Path) -> tuple[Bytes | Pixels, Skipped]:

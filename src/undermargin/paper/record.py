@@ -52,7 +52,7 @@ class Record(Objective):
     def replayed(self) -> Tracker:
         """A tracker of the lesson's scores that has observed the recorded training: (training samples,)."""
         labels = torch.from_numpy(self.lesson.labels[self.lesson.rows])
-        tracker = Tracker(len(labels), scores=self.lesson.scores, skip_epochs=self.lesson.skip_epochs)
+        tracker = self.lesson.tracker(len(labels))
         for epoch in self.logits:
             for part in torch.split(torch.arange(len(labels)), REPLAYED_TOGETHER):
                 tracker.update(epoch[part].float(), labels[part], part)

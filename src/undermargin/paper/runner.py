@@ -21,7 +21,8 @@ import undermargin
 from undermargin.errors import DivergedError, InputError, TrainingError, UndermarginError
 from undermargin.paper.cell import Cell
 from undermargin.paper.store import Store
-from undermargin.storage.files import only_one, replacing
+from undermargin.storage.files import replacing
+from undermargin.storage.locks import only_one
 from undermargin.training.processes import end_with
 
 CHECKPOINTS = "*.safetensors"

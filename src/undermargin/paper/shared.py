@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,10 +18,11 @@ from undermargin.cutoffs import by_percentile
 from undermargin.paper.cell import Cell
 from undermargin.paper.prepared import Prepared, lesson
 from undermargin.paper.record import Record
-from undermargin.procedure import NUM_FOLDS, Procedure, seeds
+from undermargin.procedure import NUM_FOLDS, Procedure, trainings
 from undermargin.recipes import Lesson
 from undermargin.recipes.aum import Aum
-from undermargin.storage.files import only_one, replacing
+from undermargin.storage.files import replacing
+from undermargin.storage.locks import only_one
 from undermargin.tracking.run import Run
 from undermargin.training.engine import Budget
 
@@ -83,10 +84,17 @@ def fold_runs(cell: Cell, prepared: Prepared, place: Place) -> Runs:
     method, taught = aum(cell), lesson(cell, prepared, place.folds, SCORES)
     labels = taught.labels[taught.rows]
     runs: Runs = {name: [] for name in SCORES}
-    for fold, seed in zip(method.folds(taught), seeds(method.procedure, taught.seed), strict=True):
-        found = _scores(replace(method.on_fold(taught, fold), seed=seed), FOLDS[fold.number], place)
-        for name, scores in found.items():
-            run = Run(scores, is_threshold=fold.is_threshold, labels=labels, fold=fold.number, score=name)
+    for fold, seed in trainings(labels, taught.num_classes, seed=taught.seed, procedure=method.procedure):
+        found = _watched(replace(method.on_fold(taught, fold), seed=seed), FOLDS[fold.number], place)
+        for name, scores in found.scores.items():
+            run = Run(
+                scores,
+                is_threshold=fold.is_threshold,
+                labels=labels,
+                fold=fold.number,
+                score=name,
+                probabilities=found.probabilities,
+            )
             runs[name].append(run)
     return runs
 
@@ -95,7 +103,8 @@ def plain_runs(cell: Cell, prepared: Prepared, place: Place) -> Runs:
     """For every score, the run of one training in which no label is changed."""
     taught = replace(lesson(cell, prepared, place.folds / "plain", SCORES), budget=loss_budget(cell))
     labels = taught.labels[taught.rows]
-    return {name: [Run(scores, labels=labels, score=name)] for name, scores in _scores(taught, *PLAIN, place).items()}
+    found = _watched(taught, *PLAIN, place)
+    return {name: [Run(scores, labels=labels, score=name)] for name, scores in found.scores.items()}
 
 
 def loss_budget(cell: Cell) -> Budget:
@@ -104,13 +113,21 @@ def loss_budget(cell: Cell) -> Budget:
     return replace(aum(cell).budget(budget), batch_size=budget.batch_size)
 
 
-def _scores(taught: Lesson, stage: str, place: Place) -> Mapping[str, npt.NDArray[np.float64]]:
-    """Every score of a shared training, which is run unless its logits are there: (training samples,) each."""
+class Watched(NamedTuple):
+    """What a tracker saw of a shared training, of the training samples alone."""
+
+    scores: Mapping[str, npt.NDArray[np.float64]]  # (samples,) each
+    probabilities: npt.NDArray[np.float64] | None  # (samples, classes), of trainings with the extra output
+
+
+def _watched(taught: Lesson, stage: str, place: Place) -> Watched:
+    """What the tracker saw of a shared training, which is run unless its logits are there."""
     place.records.mkdir(parents=True, exist_ok=True)
     with only_one(place.records / f"{stage}.lock"):  # a cell beside this one may want the same
         if not Record.fits(taught):
             _, tracker = taught.train(stage)
-            return {name: taught.own(tracker.scores(name)) for name in SCORES}
+            shares = taught.own(tracker.probabilities()) if tracker.num_probabilities else None
+            return Watched({name: taught.own(tracker.scores(name)) for name in SCORES}, shares)
         path = place.records / f"{stage}.logits"
         if finished(place, stage) is None:
             started = time.perf_counter()
@@ -119,7 +136,8 @@ def _scores(taught: Lesson, stage: str, place: Place) -> Mapping[str, npt.NDArra
             with replacing(_note(place, stage)) as partial:  # written last: then the logits are whole
                 partial.write_text(json.dumps(about))
         tracker = Record(path, taught, is_whole=True).replayed()
-    return {name: np.asarray(tracker.scores(name), dtype=np.float64) for name in SCORES}
+    shares = tracker.probabilities().astype(np.float64) if tracker.num_probabilities else None
+    return Watched({name: np.asarray(tracker.scores(name), dtype=np.float64) for name in SCORES}, shares)
 
 
 def finished(place: Place, stage: str) -> dict[str, Any] | None:

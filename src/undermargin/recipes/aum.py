@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass, replace
 
-from undermargin.cutoffs import Cutoff, by_percentile
-from undermargin.procedure import Fold, Procedure, folds, seeds
+from undermargin.cutoffs import Cutoff
+from undermargin.procedure import Fold, Procedure, folds, trainings
 from undermargin.recipes.fitted import Fitted
 from undermargin.recipes.lesson import Lesson, trained_without
 from undermargin.tracking.run import Run
@@ -18,8 +18,8 @@ class Aum:
 
     procedure: Procedure = Procedure.paper
     cutoff: str | Cutoff | None = None  # None: the procedure's percentile
-    batch_size: int = 64  # of the two folds: small batches learn less by heart; the last training has its own
-    is_whole: bool = False  # train the folds to the end, past the drops of the learning rate, as nobody should
+    batch_size: int = 64  # of the two folds: small batches memorize less; the last training has its own
+    is_whole: bool = False  # train the folds past the drops of the learning rate, for the ablation that does so
 
     def fit(self, lesson: Lesson) -> Fitted:
         """Two trainings with threshold samples, before any drop of the learning rate; then one without the flagged."""
@@ -27,35 +27,43 @@ class Aum:
 
     def verdicts(self, runs: list[Run]) -> Verdicts:
         """Judge every sample from its folds' runs."""
-        cutoff = by_percentile(self.procedure.percentile, is_strict=self.procedure.is_strict)
-        return identify(runs, cutoff if self.cutoff is None else self.cutoff)
+        if self.cutoff is not None:
+            return identify(runs, self.cutoff)
+        return identify(runs, self.procedure.percentile_cutoff, percentile=self.procedure.percentile)
 
     def runs(self, lesson: Lesson, scores: tuple[str, ...] = ("aum",)) -> dict[str, list[Run]]:
-        """What the two trainings leave: of every score a run for every fold."""
+        """The runs of both folds, by score."""
         labels = lesson.labels[lesson.rows]
         runs: dict[str, list[Run]] = {name: [] for name in scores}
-        for fold, seed in zip(self.folds(lesson), seeds(self.procedure, lesson.seed), strict=True):
+        for fold, seed in trainings(labels, lesson.num_classes, seed=lesson.seed, procedure=self.procedure):
             _, tracker = replace(self.on_fold(lesson, fold), seed=seed, scores=scores).train(f"fold{fold.number}")
+            probabilities = lesson.own(tracker.probabilities())
             for name in scores:
-                of_all = lesson.own(tracker.scores(name))
-                run = Run(of_all, is_threshold=fold.is_threshold, labels=labels, fold=fold.number, score=name)
+                run = Run(
+                    lesson.own(tracker.scores(name)),
+                    is_threshold=fold.is_threshold,
+                    labels=labels,
+                    fold=fold.number,
+                    score=name,
+                    probabilities=probabilities,
+                )
                 runs[name].append(run)
         return runs
 
     def on_fold(self, lesson: Lesson, fold: Fold) -> Lesson:
-        """The same with the extra label on threshold samples, until the learning rate drops first."""
+        """The lesson of one fold: the extra label on its threshold samples, until the learning rate first drops."""
         worn = lesson.labels.copy()
         worn[lesson.rows] = fold.labels
         budget, skip_epochs = self.budget(lesson.budget), self.procedure.skip_epochs
         return replace(lesson, labels=worn, num_outputs=fold.num_outputs, budget=budget, skip_epochs=skip_epochs)
 
     def folds(self, lesson: Lesson) -> list[Fold]:
-        """Who wears the extra label in each of the two trainings."""
+        """The two folds of the lesson's training samples."""
         labels = lesson.labels[lesson.rows]
         return folds(labels, lesson.num_classes, seed=lesson.seed, procedure=self.procedure)
 
     def budget(self, budget: Budget) -> Budget:
-        """That of a fold: as a whole training, until the learning rate drops first.
+        """The budget of a fold: that of a complete training, until the learning rate first drops.
 
         >>> Aum().budget(Budget(300, 256, drops=(0.5, 0.75))).epochs
         150

@@ -1,4 +1,4 @@
-"""What a recipe is given: a noisy training set, a network, a budget, and the loop to train with."""
+"""What a recipe is given: a noisy training set, a network, a budget, and the training loop."""
 
 import hashlib
 from collections.abc import Callable, Mapping
@@ -9,17 +9,17 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-import torch
 from torch import Tensor
 
-from undermargin.errors import DivergedError, InputError
+from undermargin.errors import InputError
 from undermargin.models.group import Group
 from undermargin.recipes.fitted import Fitted
 from undermargin.tracking.tracker import Tracker
-from undermargin.training.checkpoint import load_checkpoint, save_checkpoint
 from undermargin.training.engine import Budget, Rows
+from undermargin.training.loop import Loop
 from undermargin.training.network import NetworkPlan, Training
 from undermargin.training.objective import Objective
+from undermargin.training.retrain import for_part
 from undermargin.verdicts.record import Verdicts
 
 Mask = npt.NDArray[np.bool_]
@@ -29,23 +29,23 @@ OnEpoch = Callable[[str, int, int], None]  # stage, epochs ended, epochs in all
 
 @dataclass(frozen=True, eq=False)
 class Known:
-    """What is known about the noise beside the labels themselves; most recipes need nothing of it."""
+    """What is known about the noise besides the labels; most recipes need none of it."""
 
     noise_rate: float | None = None  # share of wrong labels
     pattern: Literal["uniform", "asymmetric"] | None = None
-    is_clean: Mask | None = None  # (samples,) whose label is right: for the oracle
+    is_clean: Mask | None = None  # (samples,) whether the label is right: for the oracle
     trusted: Rows | None = None  # indices of some samples whose true labels are known
-    true_labels: Rows | None = None  # (samples,) read for the trusted ones alone
+    true_labels: Rows | None = None  # (samples,) read for the trusted samples only
 
     def need(self, name: str) -> Any:
-        """A field that a recipe cannot do without."""
+        """A field that the recipe requires; raises if it is not known."""
         value = getattr(self, name)
         if value is None:
             raise InputError(f"this recipe needs to know {NEEDS[name]}; pass known=Known({name}=...)")
         return value
 
     def check(self, num_samples: int) -> None:
-        """Raise for what cannot be true of so many samples."""
+        """Raise for values that cannot belong to this many samples."""
         if self.noise_rate is not None and not 0 <= self.noise_rate < 1:
             raise InputError(f"the noise rate is {self.noise_rate}, expected a share from 0 to less than 1")
         for name in ("is_clean", "true_labels"):
@@ -54,11 +54,11 @@ class Known:
                 raise InputError(f"{name} has {len(value)} entries, expected {num_samples}")
 
     def only(self, names: tuple[str, ...]) -> "Known":
-        """Nothing but these fields."""
+        """These fields only."""
         return Known(**{name: getattr(self, name) for name in names})
 
     def digest(self) -> str:
-        """A short name of all that is known."""
+        """A short checksum of everything that is known."""
         words = [(name, np.asarray(getattr(self, name)).tolist()) for name in NEEDS if getattr(self, name) is not None]
         return hashlib.sha256(repr(words).encode()).hexdigest()[:16]
 
@@ -74,45 +74,51 @@ NEEDS = {
 
 @dataclass(frozen=True, eq=False)
 class Lesson:
-    """One way to be trained. A recipe with several trainings makes each from the first by `replace`."""
+    """One training. A recipe with several makes each of them from the first with `replace`."""
 
     plan: NetworkPlan
-    labels: Rows  # (samples,) those of a test set, if there is one, behind
-    rows: Rows  # who is trained on
+    labels: Rows  # (samples,) followed by those of the test set, if there is one
+    rows: Rows  # samples to train on
     num_classes: int
     budget: Budget
     seed: int
     known: Known = Known()
     scores: tuple[str, ...] = ("aum",)  # what the tracker watches
-    folder: Path | None = None  # where trainings leave their checkpoints; None: a killed one begins again
+    folder: Path | None = None  # for checkpoints; None: a killed training starts again
     on_epoch: OnEpoch = lambda stage, epoch, epochs: None  # noqa: ARG005
-    num_outputs: int = 0  # 0: as many as classes
+    num_outputs: int = 0  # 0: the number of classes
     skip_epochs: int = 0  # that the tracker does not count
 
     def with_networks(self, number: int) -> "Lesson":
-        """The same with several networks side by side."""
+        """The same lesson with several networks side by side."""
         make = partial(Group, self.plan.make_model, number)
         return replace(self, plan=replace(self.plan, make_model=make))
 
     def shortened(self, epochs: int) -> "Lesson":
-        """Its first epochs alone: the learning rate drops where it would, or not at all."""
+        """The first epochs of the lesson: the learning rate drops where it would have, or not at all."""
         drops = tuple(share * self.budget.epochs / epochs for share in self.budget.drops)
         budget = replace(self.budget, epochs=epochs, drops=tuple(share for share in drops if share < 1))
         return replace(self, budget=budget)
 
     def on_part(self, rows: Rows) -> "Lesson":
-        """The same on fewer samples with the number of iterations kept: smaller batches (paper: removing a quarter
-        turns a batch of 256 into one of 192)."""
-        if not len(rows):
-            raise InputError(f"none of the {len(self.rows)} samples is kept: there is nothing to train on")
-        batch_size = max(2, round(self.budget.batch_size * len(rows) / len(self.rows)))
-        return replace(self, rows=rows, budget=replace(self.budget, batch_size=batch_size))
+        """The same lesson on these samples, with smaller batches so that the number of iterations is kept."""
+        return replace(self, rows=rows, budget=for_part(self.budget, len(rows), len(self.rows)))
 
     def own(self, values: Tensor | npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
-        """What is known of every sample, of the training samples alone."""
+        """The values of the training samples, from those of all samples."""
         if isinstance(values, Tensor):
             values = values.detach().cpu().numpy()
         return np.asarray(values, dtype=np.float64)[self.rows]
+
+    def tracker(self, num_samples: int) -> Tracker:
+        """A tracker of this lesson's scores; with an extra output, it keeps held-out probabilities, too."""
+        has_extra = self.num_outputs > self.num_classes
+        return Tracker(
+            num_samples,
+            scores=self.scores,
+            skip_epochs=self.skip_epochs,
+            probabilities=self.num_classes if has_extra else None,
+        )
 
     def train(
         self,
@@ -121,9 +127,9 @@ class Lesson:
         *,
         weights: Mapping[str, Tensor] | None = None,
     ) -> tuple[Training, Tracker]:
-        """A whole training and the tracker that watched it; it goes on where an earlier one of this stage was killed.
+        """A complete training and its tracker; resumes from the checkpoint of this stage, if there is one.
 
-        `weights` are a network's to begin with, as `Training.network.state_dict()` gives them.
+        `weights` are the weights to start from, as `Training.network.state_dict()` gives them.
         """
         training = self.plan.start(
             self.labels,
@@ -135,27 +141,23 @@ class Lesson:
         )
         if weights is not None:
             training.network.load_state_dict(weights)
-        tracker = Tracker(len(self.labels), scores=self.scores, skip_epochs=self.skip_epochs)
-        checkpoint = None if self.folder is None else self.folder / f"{stage}.safetensors"
-        if checkpoint is not None and checkpoint.is_file():
-            load_checkpoint(checkpoint, training, tracker)
-        while tracker.epoch < self.budget.epochs:
-            training.run_epoch(tracker.epoch, tracker.update)
-            _check_finite(training, stage, tracker.epoch + 1)  # before the tracker is at a loss
-            tracker.end_epoch()
-            if checkpoint is not None:
-                save_checkpoint(checkpoint, training, tracker)
-            self.on_epoch(stage, tracker.epoch, self.budget.epochs)
+        tracker = self.tracker(len(self.labels))
+        Loop(
+            self.budget.epochs,
+            stage,
+            checkpoint=None if self.folder is None else self.folder / f"{stage}.safetensors",
+            on_epoch=lambda ended: self.on_epoch(stage, ended.epoch, self.budget.epochs),
+        ).run(training, tracker)
         return training, tracker
 
 
 def watched(lesson: Lesson, tracker: Tracker) -> dict[str, npt.NDArray[np.float64]]:
-    """Every score of a tracker, by name, of the lesson's samples: (samples,) nan for those who were left out."""
+    """Every score of a tracker, by name, for the lesson's samples: (samples,), nan for samples that were left out."""
     return {name: lesson.own(tracker.scores(name)) for name in lesson.scores}
 
 
 def trained(lesson: Lesson, objective: Objective | None = None) -> Fitted:
-    """One training and what the tracker saw of it."""
+    """One training, and the scores of its tracker."""
     training, tracker = lesson.train(objective=objective)
     return Fitted(training, watched(lesson, tracker))
 
@@ -165,12 +167,3 @@ def trained_without(lesson: Lesson, name: str, verdicts: Verdicts) -> Fitted:
     training, tracker = lesson.on_part(lesson.rows[~verdicts.is_flagged]).train("retraining")
     scores = watched(lesson, tracker) | {name: verdicts.scores}
     return Fitted(training, scores, verdicts=verdicts, weights=(~verdicts.is_flagged).astype(np.float64))
-
-
-def _check_finite(training: Training, stage: str, epoch: int) -> None:
-    weights = [weight for weight in training.network.parameters() if weight.requires_grad]
-    if not torch.stack([weight.isfinite().all() for weight in weights]).all():
-        raise DivergedError(
-            f"{stage} diverged in epoch {epoch} of {training.budget.epochs}: weights are infinite or no numbers. "
-            f"A learning rate below {training.budget.rate(epoch - 1):g} may help"
-        )

@@ -13,7 +13,7 @@ from undermargin.errors import InputError
 from undermargin.recipes.fitted import Fitted
 from undermargin.recipes.lesson import Lesson, Mask, watched
 from undermargin.recipes.mentor import NUM_PERCENTS, Mentor, Points, predefined, teach
-from undermargin.storage.files import load_tensors, save_tensors
+from undermargin.storage.tensors import load_tensors, save_tensors
 from undermargin.training.engine import Rows
 from undermargin.training.objective import Objective, Step
 

@@ -22,7 +22,8 @@ def histogram(verdicts: Verdicts, runs: Sequence[Run], cutoffs: Sequence[Any]) -
     if not judged.any():
         return None
     threshold = np.concatenate([run.scores[run.is_threshold & ~np.isnan(run.scores)] for run in runs])
-    lines = [_cutoff(run.fold, value) for run, value in zip(runs, cutoffs, strict=True)]
+    # P(mislabeled) has no cutoff on the scores
+    lines = [_cutoff(run.fold, value) for run, value in zip(runs, cutoffs, strict=True)] if cutoffs else []
     everything = np.concatenate([scores[judged], threshold])
     ends = [value for line in lines for value in (line["low"], line["high"]) if value is not None]
     edges = _edges(everything, ends)

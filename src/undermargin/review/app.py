@@ -91,7 +91,7 @@ def _add_scan(app: FastAPI, folder: Folder, verdicts: Verdicts, cards: Cards) ->
             "path": shlex.quote(str(folder.path)),
             "kind": cards.originals.kind,
             "can_show": cards.originals.is_there,
-            "label_column": cards.originals.source.get("label"),
+            "label_column": cards.originals.label_column,
             "classes": class_names(verdicts),
             "num_samples": len(verdicts),
             "verdicts": {name: summary[f"num_{name}"] for name in NAMES},

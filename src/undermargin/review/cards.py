@@ -1,4 +1,4 @@
-"""Samples as the page shows them: plain data, every value a short text or a number."""
+"""Samples as the review page shows them: plain data, every value a short text or a number."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
@@ -6,26 +6,24 @@ from typing import Any
 
 from undermargin.review.selection import neighbours
 from undermargin.scans.decisions import Entry
-from undermargin.sources.originals import Originals
-from undermargin.sources.rows import FORMATS
+from undermargin.sources.base import Source
 from undermargin.verdicts.record import Verdicts
 
 EXCERPT = 360  # characters of a text in the grid
-LONGEST = 100_000  # characters of a text that are shown at all
+LONGEST = 100_000  # characters of a text shown alone
 CELL = 200  # characters of a cell
-NUM_CELLS = 6  # in the grid
+NUM_CELLS = 6  # cells in the grid
 
 
 class Cards:
-    """What there is to say about samples, from the verdicts and the data set."""
+    """What the page shows of samples, from the verdicts and the data set."""
 
-    def __init__(self, verdicts: Verdicts, originals: Originals) -> None:
+    def __init__(self, verdicts: Verdicts, originals: Source) -> None:
         self.verdicts = verdicts
         self.originals = originals
-        self.has_rows = originals.is_there and originals.format in (*FORMATS.values(), "Dataset")
 
     def short(self, indices: Iterable[int], entries: Mapping[int, Entry]) -> list[dict[str, Any]]:
-        """For the grid: excerpts."""
+        """Excerpts for the grid, one per index."""
         return [
             self._verdict(index) | standing(entries.get(index, Entry())) | self._look(index, is_short=True)
             for index in indices
@@ -69,22 +67,23 @@ class Cards:
         }
 
     def _look(self, index: int, *, is_short: bool) -> dict[str, Any]:
-        """The text, or the cells of the row; an image is asked for by itself."""
-        if not self.has_rows:
+        """The text, and the cells of the row; images are requested separately."""
+        source = self.originals
+        if not source.is_there:
             return {}
-        source, row = self.originals.source, self.originals.row(index)
-        hidden = {source.get("label"), source.get("text"), source.get("image")}
-        cells = [[name, cell(value)] for name, value in row.items() if name not in hidden]
-        look: dict[str, Any] = {"cells": cells[:NUM_CELLS] if is_short and self.originals.kind != "table" else cells}
-        if self.originals.kind == "text":
-            text = self.originals.text(index)
+        look: dict[str, Any] = {}
+        if source.has_rows:
+            cells = [[name, cell(value)] for name, value in source.cells(index).items()]
+            look["cells"] = cells[:NUM_CELLS] if is_short and source.kind != "table" else cells
+        if source.kind == "text":
+            text = source.text(index)
             look["text"] = text[: EXCERPT if is_short else LONGEST]
             look["is_cut"] = len(text) > len(look["text"])
         return look
 
 
 def standing(entry: Entry) -> dict[str, Any]:
-    """Where a sample stands: what was decided, and the version to decide upon."""
+    """The state of a sample: its decision, and the version that the next decision must name."""
     return {"version": entry.version, "decision": None if entry.decision is None else asdict(entry.decision)}
 
 

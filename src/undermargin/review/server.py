@@ -15,7 +15,7 @@ from undermargin.review.cards import Cards
 from undermargin.review.gate import Gate
 from undermargin.review.progress import LAST, progress
 from undermargin.scans.folder import Folder
-from undermargin.sources.originals import Originals
+from undermargin.sources.base import Source
 from undermargin.storage import consent as roots
 
 PORT = 8765  # taken where it is free, so that a tunnel to it can be kept
@@ -38,8 +38,7 @@ def serve(
     originals = folder.originals(verdicts, data)
     _check(folder, originals, confirm, is_named=data is not None)
     cards = Cards(verdicts, originals)
-    if cards.has_rows:
-        _ = originals.rows  # data that have changed since the scan are refused here, not on the page
+    originals.prepare()  # data that have changed since the scan are refused here, not on the page
     token = secrets.token_urlsafe(24)
     with _listen(host, port) as listening:
         address = f"http://{_named(host)}:{listening.getsockname()[1]}/?token={token}"
@@ -55,7 +54,7 @@ def serve(
             decisions.close()
 
 
-def _check(folder: Folder, originals: Originals, confirm: Callable[[Path], bool], *, is_named: bool) -> None:
+def _check(folder: Folder, originals: Source, confirm: Callable[[Path], bool], *, is_named: bool) -> None:
     """Data are shown if they are there, and if this user scanned them here, named them, or says yes."""
     path = originals.path
     if path is None:

@@ -1,6 +1,5 @@
 """Decisions as a CSV file, for a spreadsheet or another tool: out, and in again. Samples go by their ids."""
 
-import csv
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
@@ -9,7 +8,7 @@ from undermargin.errors import InputError
 from undermargin.review.selection import class_number
 from undermargin.scans.decisions import ACTIONS, Change, Decision, Decisions
 from undermargin.scans.folder import Folder
-from undermargin.storage.files import replacing
+from undermargin.storage.csv import read_rows, write_rows
 from undermargin.verdicts.record import Verdicts
 
 COLUMNS = ("id", "action", "label", "note", "when", "who")
@@ -17,14 +16,12 @@ REQUIRED = ("id", "action")
 
 
 def write_sheet(path: Path, decisions: Decisions, ids: Sequence[str]) -> int:
-    """One row a decided sample, in the order of the data set; returns how many."""
+    """One row per decided sample, in the order of the data set; returns how many. No spreadsheet runs its cells."""
     latest = decisions.latest()
-    with replacing(path) as partial, partial.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(COLUMNS)
-        for index in sorted(latest):
-            one = latest[index]
-            writer.writerow((ids[index], one.action, one.label or "", one.note, one.when, one.who))
+    rows = (
+        (ids[index], one.action, one.label or "", one.note, one.when, one.who) for index, one in sorted(latest.items())
+    )
+    write_rows(path, COLUMNS, rows)
     return len(latest)
 
 
@@ -38,27 +35,19 @@ def read_sheet(path: Path, decisions: Decisions, ids: Sequence[str], verdicts: V
 
 def _changes(path: Path, indices: dict[str, int], verdicts: Verdicts) -> list[Change]:
     changes: dict[int, Change] = {}
-    try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            reader = csv.DictReader(file, strict=True)
-            missing = [name for name in REQUIRED if name not in (reader.fieldnames or ())]
-            if missing:
-                raise InputError(f"{path} lacks the columns {', '.join(missing)}; expected {', '.join(COLUMNS)}")
-            for row in reader:
-                place = f"{path}, line {reader.line_num}"
-                index = indices.get(row["id"])
-                if index is None:
-                    raise InputError(f"{place}: the scan has no sample with the id {row['id']!r}; nothing was imported")
-                if index in changes:
-                    raise InputError(f"{place}: {row['id']!r} was decided before in this file; nothing was imported")
-                changes[index] = Change(index, _decision(row, place, index, verdicts))
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise InputError(f"{path} cannot be read as CSV: {error}") from None
+    for line, row in read_rows(path, REQUIRED):
+        place = f"{path}, line {line}"
+        index = indices.get(row["id"])
+        if index is None:
+            raise InputError(f"{place}: the scan has no sample with the id {row['id']!r}; nothing was imported")
+        if index in changes:
+            raise InputError(f"{place}: {row['id']!r} was decided before in this file; nothing was imported")
+        changes[index] = Change(index, _decision(row, place, index, verdicts))
     return list(changes.values())
 
 
-def _decision(row: dict[str, str | None], place: str, index: int, verdicts: Verdicts) -> Decision:
-    action, label, when = row["action"] or "", row.get("label") or None, row.get("when") or ""
+def _decision(row: dict[str, str], place: str, index: int, verdicts: Verdicts) -> Decision:
+    action, label, when = row["action"], row.get("label") or None, row.get("when") or ""
     if action not in ACTIONS:
         raise InputError(f"{place}: {action!r} is none of {', '.join(ACTIONS)}; nothing was imported")
     if (action == "relabel") != (label is not None):
@@ -79,7 +68,7 @@ def _decision(row: dict[str, str | None], place: str, index: int, verdicts: Verd
 def exchange(folder: Folder, source: Path | None, target: Path | None) -> dict[str, int]:
     """Take in a scan's decisions from one file, then write them to another, where these are named."""
     if target is not None and target.exists():
-        raise InputError(f"{target} is there already, and may hold work of yours; choose another name")
+        raise InputError(f"{target} already exists and may hold your work; choose another path")
     verdicts, decisions = folder.verdicts(), folder.decisions()
     ids = folder.originals(verdicts).ids
     found = {}

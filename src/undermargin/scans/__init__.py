@@ -1,1 +1,1 @@
-"""A scan: its folder, its settings, the procedure that fills it, and what people decided about its samples."""
+"""A scan: its folder, its settings, people's decisions and what they change, cleaning, and the procedure itself."""

@@ -1,7 +1,7 @@
 """What people decided about samples, in a scan's decisions.sqlite: a log to which lines are added, never changed.
 
-The last line about a sample counts, and its number is the sample's version: whoever decides says which version he
-saw, so that two people cannot overwrite each other without noticing.
+The last line about a sample counts, and its number is the sample's version. A decision names the version it is based
+on, so that two people cannot overwrite each other without noticing.
 """
 
 import getpass
@@ -18,6 +18,7 @@ from undermargin.errors import FolderError
 
 Action = Literal["keep", "relabel", "drop"]
 ACTIONS: tuple[Action, ...] = get_args(Action)
+MOST_LINES = 2**63 - 1  # that SQLite can number
 LAYOUT = 1  # of the file; counted up when the tables change
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS about (name TEXT PRIMARY KEY, value TEXT NOT NULL);
@@ -45,7 +46,7 @@ class Decision:
     who: str = ""
 
     def about(self, label: str) -> "Decision":
-        """The decision about a sample with this label: to relabel it as what it is means to keep it."""
+        """The decision about a sample with this label: relabeling it with the label it has means keeping it."""
         return replace(self, action="keep", label=None) if self.label == label else self
 
 
@@ -55,7 +56,7 @@ class Change:
 
     index: int
     decision: Decision | None
-    seen: int | None = None  # None: whatever is there
+    seen: int | None = None  # None: any version
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of changes, by index: written, or refused because somebody else was quicker."""
+    """What happened to changes, by index: saved, or refused because the sample was decided in the meantime."""
 
     saved: dict[int, Entry]
     conflicts: dict[int, Entry]
@@ -77,17 +78,21 @@ class Outcome:
 class Decisions:
     """The log of one scan's decisions; safe to use from several threads and from several processes."""
 
-    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
+    def __init__(self, path: Path, connection: sqlite3.Connection, num_samples: int | None = None) -> None:
         self.path = path
+        self.num_samples = num_samples
         self._connection = connection
         self._lock = threading.RLock()
         self._entries: dict[int, Entry] = {}  # the log's end for each sample, as far as it was read
         self._number = 0
 
     @classmethod
-    def open(cls, path: str | Path, *, fingerprint: str | None = None) -> "Decisions":
+    def open(cls, path: str | Path, *, fingerprint: str | None = None, num_samples: int | None = None) -> "Decisions":
         """Open the log, or begin one; with a fingerprint, only one about that data."""
         path = Path(path)
+        for one in (path, *(path.with_name(path.name + suffix) for suffix in ("-wal", "-shm", "-journal"))):
+            if one.is_symlink() or (one.exists() and not one.is_file()):
+                raise FolderError(f"{one} is not a regular file; undermargin follows no links inside a scan's folder")
         with _as_folder_error(path):
             connection = sqlite3.connect(path, timeout=30, check_same_thread=False, isolation_level=None)
             try:
@@ -96,10 +101,10 @@ class Decisions:
             except BaseException:
                 connection.close()
                 raise
-        return cls(path, connection)
+        return cls(path, connection, num_samples)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._connection.close()
 
     def latest(self) -> dict[int, Decision]:
@@ -118,14 +123,19 @@ class Decisions:
         with self._lock, _as_folder_error(self.path):
             if as_of is not None:
                 last = "SELECT max(number) FROM log WHERE number <= ? GROUP BY sample"
-                rows = self._connection.execute(f"SELECT * FROM log WHERE number IN ({last})", (as_of,))  # noqa: S608
-                return dict(map(_entry, rows))
+                line = min(as_of, MOST_LINES)
+                rows = self._connection.execute(f"SELECT * FROM log WHERE number IN ({last})", (line,))  # noqa: S608
+                return dict(map(self._entry, rows))
             self._read_on()
             return self._entries.copy()
 
     def decide(self, changes: Sequence[Change], *, who: str | None = None) -> Outcome:
-        """Write changes at once and durably; one whose sample has moved on since it was seen is left out."""
+        """Write changes at once and durably; one whose sample has moved on since it was seen is left out.
+
+        Of several changes to one sample the last counts.
+        """
         outcome = Outcome({}, {})
+        changes = list({change.index: change for change in changes}.values())
         with self._lock, _as_folder_error(self.path), self._writing():
             self._read_on()
             for change in changes:
@@ -162,22 +172,37 @@ class Decisions:
         )
 
     def _read_on(self) -> None:
-        """Take in what was added since, by us or by another process."""
+        """Read lines that were added since, by us or by another process."""
         for row in self._connection.execute("SELECT * FROM log WHERE number > ? ORDER BY number", (self._number,)):
-            index, entry = _entry(row)
+            index, entry = self._entry(row)
             self._entries[index] = entry
             self._number = entry.version
 
+    def _entry(self, row: tuple[Any, ...]) -> tuple[int, Entry]:
+        """A line of the log; one that cannot be ours is refused."""
+        number, sample, action, label, *texts = row
+        is_known = isinstance(sample, int) and 0 <= sample < (self.num_samples or MOST_LINES)
+        is_text = all(isinstance(text, str) for text in texts) and isinstance(label, str | None)
+        if (
+            not is_known
+            or not is_text
+            or action not in (*ACTIONS, None)
+            or (action == "relabel") != (label is not None)
+        ):
+            raise FolderError(f"{self.path} is damaged: line {number} of its log is not a decision about a sample")
+        return sample, Entry(number, Decision(action, label, *texts) if action else None)
+
     @contextmanager
     def _writing(self) -> Iterator[None]:
-        self._connection.execute("BEGIN IMMEDIATE")  # nobody else writes between our look and our line
+        self._connection.execute("BEGIN IMMEDIATE")  # no other process writes between our look and our line
         before, number = self._entries.copy(), self._number
         try:
             yield
             self._connection.execute("COMMIT")
         except BaseException:
             self._entries, self._number = before, number
-            self._connection.execute("ROLLBACK")
+            if self._connection.in_transaction:  # a full disk has ended it already
+                self._connection.execute("ROLLBACK")
             raise
 
 
@@ -187,22 +212,19 @@ def now() -> str:
 
 
 def user() -> str:
-    """Who is at the keyboard."""
+    """The name of the user at the keyboard."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):  # a container may know no names
         return "unknown"
 
 
-def _entry(row: tuple[Any, ...]) -> tuple[int, Entry]:
-    number, sample, action, label, note, time, who = row
-    return sample, Entry(number, Decision(action, label, note, time, who) if action else None)
-
-
 def _prepare(connection: sqlite3.Connection, path: Path) -> None:
     (layout,) = connection.execute("PRAGMA user_version").fetchone()
     if layout > LAYOUT:
         raise FolderError(f"{path} was written by a newer undermargin (layout {layout}, known is {LAYOUT}); upgrade")
+    if not layout and connection.execute("SELECT count(*) FROM sqlite_master").fetchone() != (0,):
+        raise FolderError(f"{path} is the database of another program; undermargin does not write into it")
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = FULL")  # confirmed means on the disk
     if not layout:
@@ -210,7 +232,7 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def _compare(connection: sqlite3.Connection, path: Path, fingerprint: str | None) -> None:
-    """The log belongs to the data that it was begun with."""
+    """Raise if the log was begun with other data."""
     if fingerprint is None:
         return
     connection.execute("INSERT OR IGNORE INTO about VALUES ('fingerprint', ?)", (fingerprint,))
@@ -218,7 +240,7 @@ def _compare(connection: sqlite3.Connection, path: Path, fingerprint: str | None
     if found != fingerprint:
         raise FolderError(
             f"{path} holds decisions about other data (fingerprint {found}, the scan's is {fingerprint}); "
-            "take it away, or review the scan that it belongs to"
+            "move it away, or review the scan it belongs to"
         )
 
 

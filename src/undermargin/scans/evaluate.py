@@ -10,16 +10,16 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
-from undermargin.verdicts import metrics
+from undermargin.errors import FolderError, InputError
+from undermargin.scans.effects import Decided, effects
+from undermargin.scans.folder import Folder
 from undermargin.sources.joined import join
 from undermargin.sources.samples import Reading, Samples
 from undermargin.sources.source import load
-from undermargin.errors import FolderError, InputError
-from undermargin.scans.folder import Folder
-from undermargin.training.retrain import retrain
 from undermargin.training.engine import Plan
 from undermargin.training.plan import MakeModel, plan, stored_model
-from undermargin.scans.trust import Decided, relabeled
+from undermargin.training.retrain import retrain
+from undermargin.verdicts import metrics
 from undermargin.verdicts.record import Verdicts
 
 DROPS = (0.5, 0.75)  # of the epochs: where the learning rate falls, as in the paper's retraining
@@ -125,21 +125,18 @@ def _scanned(folder: Folder) -> Samples:
 
 
 def _test_set(path: str | Path, where: str | None, folder: Folder) -> Samples:
-    return load(path, _reading(folder.read_json("config.json")["source"], where))
+    return load(path, replace(_reading(folder.read_json("config.json")["source"], where), split=None, id=None))
 
 
 def _reading(source: Mapping[str, Any], where: str | None) -> Reading:
-    label, text, image = (source.get(name) for name in ("label", "text", "image"))
-    return Reading(label, text, image, where, source.get("image_size"))
+    return replace(Reading.of(source), where=where)
 
 
 def _split(joined: Samples, verdicts: Verdicts, decided: Decided, holdout: float | None, seed: int) -> Split:
     num_scanned = len(verdicts)
     scanned = np.arange(num_scanned)
-    is_kept = ~verdicts.is_flagged
-    labels = relabeled(joined, decided).labels
-    for index, decision in decided.items():
-        is_kept[index] = decision.action != "drop"
+    changed = effects(decided, joined.labels, joined.class_names)
+    is_kept = np.where(changed.is_decided[:num_scanned], ~changed.is_dropped[:num_scanned], ~verdicts.is_flagged)
     if holdout is None:
         is_test, test = np.zeros(num_scanned, bool), np.arange(num_scanned, len(joined))
     else:
@@ -147,7 +144,7 @@ def _split(joined: Samples, verdicts: Verdicts, decided: Decided, holdout: float
         test = scanned[is_test]
         if not len(test):
             raise InputError(f"holding out {holdout} of {num_scanned} samples leaves nothing to test on; hold out more")
-    return Split(scanned[~is_test], scanned[is_kept & ~is_test], joined.labels, labels, test)
+    return Split(scanned[~is_test], scanned[is_kept & ~is_test], joined.labels, changed.labels, test)
 
 
 def _drawn(labels: Rows, share: float, seed: int) -> npt.NDArray[np.bool_]:

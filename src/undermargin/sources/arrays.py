@@ -1,99 +1,166 @@
 """Arrays of images or embeddings with labels: .npz, or a pair of .npy files."""
 
+# ruff: noqa: ARG002 - one signature for all formats
+
+import io
 import zipfile
-import zlib
+from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from undermargin.errors import InputError
-from undermargin.sources.samples import Samples, encode_labels
+from undermargin.sources import one_line, splits
+from undermargin.sources.array_samples import from_arrays
+from undermargin.sources.base import Edit, Ints, Source
+from undermargin.sources.datasets_library import image_dataset, vector_dataset
+from undermargin.sources.evidence import changed, record
+from undermargin.sources.numpy_files import check_member, read_npy, read_npz
+from undermargin.sources.samples import Reading, Samples
+from undermargin.storage.files import replacing
+
+if TYPE_CHECKING:
+    from PIL import Image
 
 INPUT_NAMES = ("x", "images", "image", "data", "embeddings", "features", "inputs", "arr_0")
 LABEL_NAMES = ("y", "labels", "label", "target", "targets", "arr_1")
-HALF_BRIGHT = (
-    128  # no bytes of a whole data set stay below: its numbers run to 1, or to something like scikit-learn's 16
-)
-# what NumPy, zipfile and zlib raise at a damaged archive
-BROKEN = (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError)
 
 
-def load_arrays(path: Path) -> Samples:
+class Arrays(Source):
     """An .npz with inputs and labels, or an .npy with its labels beside it (NAME_labels.npy)."""
-    try:
-        if path.suffix == ".npy":
-            labels_path = path.with_name(f"{path.stem}_labels.npy")
-            if not labels_path.is_file():
-                raise InputError(f"{path} needs its labels beside it, in {labels_path.name}")
-            inputs, labels, names = np.load(path, allow_pickle=False), np.load(labels_path, allow_pickle=False), None
-        else:
-            # opened here, since NumPy forgets to close a file that is no archive
-            with path.open("rb") as opened, _archive(opened) as file:
-                inputs, labels = (_pick(file, names, path) for names in (INPUT_NAMES, LABEL_NAMES))
-                names = file["classes"] if "classes" in file.files else None
-    except InputError:
-        raise
-    except BROKEN as error:
-        if "pickle" in str(error):
-            raise InputError(f"{path} cannot be read as arrays: it holds Python objects, which are never run") from None
-        reason = " ".join(str(error).split()) or type(error).__name__
-        raise InputError(f"{path} cannot be read as arrays: damaged or cut off ({reason}); save it again") from None
-    return from_arrays(inputs, labels, {"path": str(path), "format": "arrays"}, class_names=names)
+
+    noun: ClassVar[str] = "arrays"
+
+    @classmethod
+    def load(cls, path: Path, reading: Reading) -> Samples:
+        """Read inputs and labels; sizes are checked before anything is read."""
+        splits.refuse(path, reading.split)
+        with one_line.reading(path, "arrays"):
+            inputs, labels, names = _read(path, reading)
+        samples = from_arrays(inputs, labels, {"path": str(path)}, class_names=names)
+        samples.found["files"] = record(_files(path))
+        return samples
+
+    @cached_property
+    def _samples(self) -> Samples:
+        return self.load(self.place, self.reading)
+
+    def _check(self, *, is_thorough: bool) -> None:
+        recorded = self.found.get("files")
+        if recorded is not None and not changed(_files(self.place), recorded):
+            return
+        if self.fingerprint is not None:
+            self.compare(lambda _: self._samples)
+        elif recorded is not None:
+            raise self.has_changed()
+
+    def prepare(self) -> None:
+        """Read the arrays."""
+        self.check()
+        _ = self._samples
+
+    def array(self, index: int) -> npt.NDArray[Any]:
+        """A sample: pixels (height, width[, 3]), or the numbers of an embedding."""
+        self.check()
+        if len(self._samples) != len(self.ids):
+            raise self.has_changed(f"it now has {len(self._samples)} samples, the scan saw {len(self.ids)}")
+        values = np.asarray(self._samples.inputs[index])
+        return values[..., 0] if values.ndim == 3 and values.shape[-1] == 1 else values
+
+    def image(self, index: int, side: int) -> "Image.Image":
+        """A sample's picture."""
+        from PIL import Image
+
+        if self.kind != "images":
+            return super().image(index, side)
+        return Image.fromarray(self.array(index))
+
+    def dataset(self, rows: Ints, labels: Ints, class_names: Sequence[str]) -> Any:
+        """These samples as a data set of the `datasets` library: pixels or embeddings, and labels."""
+        values = [self.array(row) for row in rows.tolist()]
+        if self.kind == "images":
+            return image_dataset(values, labels, class_names)
+        return vector_dataset([value.tolist() for value in values], labels, class_names)
+
+    def targets(self, target: Path) -> list[Path]:
+        """The file, and that of its labels if they are beside it."""
+        return [target, labels_beside(target)] if self.place.suffix.lower() == ".npy" else [target]
+
+    def rewrite(self, target: Path, edit: Edit, *, is_linked: bool = False) -> None:
+        """Write the samples that stay. An array with as many rows as there are samples has one row per sample."""
+        self.check(is_thorough=True)
+        with one_line.rewriting(self.path):
+            if self.place.suffix.lower() == ".npy":
+                _write_pair(self.place, target, edit)
+            else:
+                _write_archive(self.place, target, edit, self.reading)
 
 
-def _archive(opened: BinaryIO) -> Any:
-    if not zipfile.is_zipfile(opened):
-        raise ValueError("not a zip archive, as .npz files are")
-    opened.seek(0)
-    return np.load(opened, allow_pickle=False)
+def labels_beside(path: Path) -> Path:
+    """Where the labels of an .npy file are."""
+    return path.with_name(f"{path.stem}_labels.npy")
 
 
-def _pick(file: Any, names: tuple[str, ...], path: Path) -> npt.NDArray[Any]:
+def _files(path: Path) -> list[Path]:
+    return [path, labels_beside(path)] if path.suffix.lower() == ".npy" else [path]
+
+
+def _read(path: Path, reading: Reading) -> tuple[Any, Any, Any]:
+    """Inputs, labels, and names of classes, if there are any."""
+    if path.suffix.lower() == ".npy":
+        if not labels_beside(path).is_file():
+            raise InputError(f"{path} needs its labels beside it, in {labels_beside(path).name}")
+        inputs, labels = (read_npy(file, reading) for file in _files(path))
+        return inputs, labels, None
+    arrays = read_npz(path, reading)
+    inputs, labels = (_pick(arrays, names, path) for names in (INPUT_NAMES, LABEL_NAMES))
+    return inputs(), labels(), arrays["classes"]() if "classes" in arrays else None
+
+
+def _pick(arrays: Any, names: tuple[str, ...], path: Path) -> Any:
     for name in names:
-        if name in file.files:
-            return np.asarray(file[name])
-    raise InputError(f"{path} has the arrays {', '.join(file.files)}; expected one of {', '.join(names)}")
+        if name in arrays:
+            return arrays[name]
+    raise InputError(f"{path} has the arrays {', '.join(arrays)}; expected one of {', '.join(names)}")
 
 
-def from_arrays(inputs: Any, labels: Any, found: dict[str, Any], *, class_names: Any = None) -> Samples:
-    """Samples from arrays in memory: (samples, height, width[, channels]) are images, (samples, numbers) embeddings."""
-    inputs, labels = np.asarray(inputs), np.asarray(labels)
-    if not inputs.ndim:
-        raise InputError("the inputs are a single number; expected one row a sample")
-    if labels.ndim != 1:
-        raise InputError(f"labels have shape {labels.shape}; several labels a sample (multi-label) are not supported")
-    if len(labels) != len(inputs):
-        raise InputError(f"{len(labels)} labels for {len(inputs)} samples; expected one each")
-    numbers, names = encode_labels(labels.tolist(), name="the labels")
-    if class_names is not None and all(name.isdecimal() for name in names) and len(class_names) > max(map(int, names)):
-        names = [str(class_names[int(name)]) for name in names]
-    if inputs.ndim == 2 and inputs.dtype.kind in "fiub":
-        values = inputs.astype(np.float32)
-        if not np.isfinite(values).all():
-            raise InputError(f"{int((~np.isfinite(values)).sum())} numbers of the inputs are not finite")
-        return Samples("embeddings", values, numbers, names, None, found)
-    return Samples("images", _as_images(inputs), numbers, names, None, found)
+def _write_pair(source: Path, target: Path, edit: Edit) -> None:
+    labels = np.load(labels_beside(source), allow_pickle=False)
+    inputs = np.load(source, allow_pickle=False, mmap_mode="r")
+    with replacing(labels_beside(target)) as partial, partial.open("wb") as file:
+        np.save(file, labels[edit.label_from][edit.is_kept])
+    with replacing(target) as partial, partial.open("wb") as file:  # last: where it is, its labels are, too
+        np.save(file, inputs[edit.is_kept])
 
 
-def _as_images(inputs: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
-    if inputs.ndim == 3:
-        inputs = inputs[..., None]
-    if inputs.ndim != 4 or inputs.dtype.kind not in "fiub":
+def _write_archive(source: Path, target: Path, edit: Edit, reading: Reading) -> None:
+    num_samples = len(edit.is_kept)
+    with zipfile.ZipFile(source) as old, replacing(target) as partial, zipfile.ZipFile(partial, "w") as new:
+        names = [Path(info.filename).stem for info in old.infolist()]
+        label = next(name for name in LABEL_NAMES if name in names)
+        for info, name in zip(old.infolist(), names, strict=True):
+            check_member(old, info, reading)
+            data = old.read(info)
+            array = _array(data, name)
+            if array.ndim and len(array) == num_samples:
+                array = array[edit.label_from] if name == label else array
+                data = _bytes(array[edit.is_kept])
+            new.writestr(info.filename, data, compress_type=info.compress_type)
+
+
+def _array(data: bytes, name: str) -> npt.NDArray[Any]:
+    try:
+        return np.asarray(np.lib.format.read_array(io.BytesIO(data), allow_pickle=False))
+    except ValueError as error:
         raise InputError(
-            f"inputs have shape {inputs.shape} and type {inputs.dtype}; expected images (samples, height, width[, 3]) "
-            "or embeddings (samples, numbers)"
-        )
-    if inputs.shape[1] in (1, 3) and inputs.shape[3] not in (1, 3):
-        inputs = inputs.transpose(0, 2, 3, 1)  # channels first, as torch has them
-    if not np.isfinite(inputs).all():
-        raise InputError(f"{int((~np.isfinite(inputs)).sum())} pixels of the images are not finite")
-    low, high = (float(inputs.min()), float(inputs.max())) if inputs.size else (0.0, 255.0)
-    if low < 0 or high > 255:  # whatever range they have, it becomes that of bytes
-        inputs = (inputs.astype(np.float32) - low) * (255 / max(high - low, 1e-30))
-    elif high < HALF_BRIGHT:
-        inputs = inputs.astype(np.float32) * (255 / high if high > 1 else 255)
-    if inputs.dtype != np.uint8:
-        inputs = inputs.round().astype(np.uint8)
-    return np.ascontiguousarray(inputs)
+            f"the array {name} cannot be read ({error}); remove it from the file, Python objects are never run"
+        ) from None
+
+
+def _bytes(array: npt.NDArray[Any]) -> bytes:
+    data = io.BytesIO()
+    np.lib.format.write_array(data, array, allow_pickle=False)
+    return data.getvalue()

@@ -1,4 +1,4 @@
-"""The demo's data: 1,797 real handwritten digits of 8x8 pixels that come with scikit-learn."""
+"""The data of the demo: 1,797 real handwritten digits of 8x8 pixels that come with scikit-learn."""
 
 from dataclasses import dataclass
 
@@ -20,7 +20,7 @@ class Digits:
 
 
 def load_digits(*, seed: int = 0) -> Digits:
-    """The digits, a fifth of them set aside for testing."""
+    """The digits, with a fifth of them held out for testing."""
     from sklearn.datasets import load_digits as load
 
     images, labels = load(return_X_y=True)

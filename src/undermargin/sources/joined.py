@@ -1,4 +1,4 @@
-"""A training and a test set as one, so that both are turned into numbers in the same way."""
+"""A training and a test set as one, so that both are encoded in the same way."""
 
 from typing import Any
 
@@ -9,12 +9,12 @@ from undermargin.sources.samples import Columns, Samples
 
 
 def join(train: Samples, test: Samples) -> Samples:
-    """The samples of both, the training set's first; its classes and columns are those that count."""
+    """The samples of both sets, the training set first, with its classes and columns."""
     if train.kind != test.kind:
         raise InputError(f"the test set holds {test.kind}, the training set {train.kind}")
-    strange = sorted(set(test.class_names) - set(train.class_names))
-    if strange:
-        raise InputError(f"the test set has classes that the training set lacks: {', '.join(strange[:5])}")
+    unknown = sorted(set(test.class_names) - set(train.class_names))
+    if unknown:
+        raise InputError(f"the test set has classes that the training set lacks: {', '.join(unknown[:5])}")
     numbers = np.array([train.class_names.index(name) for name in test.class_names])
     labels = np.concatenate([train.labels, numbers[test.labels]])
     return Samples(train.kind, _inputs(train.inputs, test.inputs), labels, train.class_names, None, train.found)
@@ -31,11 +31,11 @@ def _inputs(train: Any, test: Any) -> Any:
 
 
 def _columns(train: Columns, test: Columns) -> Columns:
-    """Columns by name; a category that the training set lacks counts as missing."""
+    """Columns matched by name; a category that the training set lacks counts as missing."""
     absent = [name for name in train.number_names if name not in test.number_names]
     absent += [name for name in train.categories if name not in test.categories]
     if absent:
-        raise InputError(f"the test set lacks the columns {', '.join(absent)}, or they hold something else there")
+        raise InputError(f"the test set lacks the columns {', '.join(absent)}, or they hold another type of values")
     numbers = test.numbers[:, [test.number_names.index(name) for name in train.number_names]]
     codes = np.zeros((len(test), len(train.categories)), np.int64)
     for column, (name, values) in enumerate(train.categories.items()):

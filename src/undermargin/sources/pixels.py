@@ -1,10 +1,10 @@
-"""Images as raw pixels: in memory where they fit, else in a file that is read a few rows at a time.
+"""Images as raw pixels: in memory if they fit, else in a file that is read a few rows at a time.
 
-Decoding and shrinking a photo takes far longer than reading it back as pixels, and it is needed in every epoch. So
-photos are decoded once, whatever their number; made small, they need a fraction of their own size.
+Decoding and scaling a photo takes much longer than reading its pixels back, and every epoch needs them. So each photo
+is decoded once; scaled down, its pixels take a fraction of the photo's own size.
 """
 
-import os
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
@@ -30,11 +30,12 @@ class Pixels:
     def __init__(self, path: Path, shape: tuple[int, ...]) -> None:
         self.path, self.shape = path, shape
         self.row_bytes = int(np.prod(shape[1:]))
-        self.file = os.open(path, os.O_RDONLY)
+        self.file = path.open("rb", buffering=0)
+        self.lock = threading.Lock()  # another thread must not move the position between seek and read
 
     def __del__(self) -> None:
         if hasattr(self, "file"):
-            os.close(self.file)
+            self.file.close()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Pixels, (self.path, self.shape)  # another process opens the file itself
@@ -43,16 +44,18 @@ class Pixels:
         return self.shape[0]
 
     def __getitem__(self, rows: Any) -> Bytes:
-        """Images of a slice, of an array of indices, or one: (rows, height, width, channels)."""
+        """The images of a slice or an array of indices, (rows, height, width, channels); or a single one."""
         if isinstance(rows, slice):
             start, stop, step = rows.indices(len(self))
             rows = range(start, stop, step)
         elif np.ndim(rows) == 0:
             return np.asarray(self[[int(rows)]][0])
         images = np.empty((len(rows), *self.shape[1:]), np.uint8)
-        for place, row in enumerate(rows):
-            if os.preadv(self.file, [images[place].data], int(row) * self.row_bytes) != self.row_bytes:
-                raise InputError(f"{self.path} ends before image {row} of {len(self)}; was it cut off?")
+        with self.lock:
+            for place, row in enumerate(rows):
+                self.file.seek(int(row) * self.row_bytes)
+                if self.file.readinto(images[place].data) != self.row_bytes:
+                    raise InputError(f"{self.path} ends before image {row} of {len(self)}; was it cut off?")
         return images
 
     def blocks(self) -> Iterator[Bytes]:
@@ -62,12 +65,12 @@ class Pixels:
 
 
 def shrunk(images: Bytes, size: int) -> Bytes:
-    """Images (samples, side, side, channels) brought to a smaller side: each pixel is the mean of a square of them."""
+    """Images (samples, side, side, channels) at a smaller side: each pixel is the mean of a square of pixels."""
     number, height, width, channels = images.shape
     factor = height // size
     if height != width or factor * size != height:
         raise InputError(
-            f"images of {height} x {width} pixels cannot be brought to {size}; name a side that divides them"
+            f"images of {height} x {width} pixels cannot be scaled to {size}; choose a side that divides them"
         )
     squares = images.reshape(number, size, factor, size, factor, channels)
     return np.asarray(squares.mean((2, 4), dtype=np.float32).round().astype(np.uint8))
@@ -76,9 +79,9 @@ def shrunk(images: Bytes, size: int) -> Bytes:
 def decode_all(
     files: Iterable[tuple[str, Callable[[], bytes]]], total: int, size: int, reading: Reading
 ) -> tuple[Bytes | Pixels, list[int], Skipped]:
-    """Decode (id, read) of every image on all cores: pixels, positions of the readable ones, and the others.
+    """Decode (id, read) of every image on all cores: pixels, positions of the readable images, and the others.
 
-    Pixels that are too many for memory go to the file that `reading` names for them.
+    Pixels that do not fit into memory go to the file `reading.spill`.
     """
     spill = reading.spill_for(total, size)
     if spill is None:
@@ -122,7 +125,7 @@ def _fill(
 
 
 def _decoded(read: Callable[[], bytes], size: int) -> Bytes | str:
-    """Pixels, or the reason why there are none."""
+    """The pixels, or the reason why there are none."""
     try:
         return decode(read(), size)
     except InputError as error:

@@ -1,227 +1,186 @@
-"""Data sets with one row a sample: CSV, TSV, JSON lines and Parquet, with texts, images or plain columns."""
+"""Data sets with one row per sample: texts, images or plain columns. What CSV, JSON, Parquet and others share."""
 
-import json
-from functools import partial
+# ruff: noqa: ARG002, ARG003 - one signature for all formats
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from undermargin.errors import InputError
-from undermargin.sources.delimited import TAB, delimiter, read_delimited
-from undermargin.sources.pictures import LOOKED_AT, SUFFIXES, choose_size, shorter_side
-from undermargin.sources.pixels import decode_all
-from undermargin.sources.samples import Columns, Reading, Samples, encode_labels
+from undermargin.sources import guessing, one_line
+from undermargin.sources.base import Edit, Ints, Source
+from undermargin.sources.columns import features, plain_types
+from undermargin.sources.datasets_library import import_datasets
+from undermargin.sources.evidence import changed, digest, record, recorded_digest
+from undermargin.sources.image_columns import file_name, folder_of, image_bytes, load_images
+from undermargin.sources.labels import encode_labels
+from undermargin.sources.pictures import open_image
+from undermargin.sources.samples import Reading, Samples
 
-FORMATS = {".csv": "CSV", ".tsv": "TSV", ".jsonl": "JSON lines", ".ndjson": "JSON lines", ".parquet": "Parquet"}
-LABEL_NAMES = ("label", "labels", "class", "target", "category", "y", "fine_label")
-TEXT_NAMES = ("text", "sentence", "content", "question", "review", "document", "title", "message")
-IMAGE_NAMES = ("image", "img", "picture", "photo")
-ID_NAMES = ("id", "uid", "uuid", "filename", "file_name")
-MAX_CATEGORIES = 1000  # a text column with more different values is prose, not a category
-WORDS_OF_PROSE = 3  # on average; fewer and it is a name
-
-
-def load_rows(path: Path, reading: Reading) -> Samples:
-    """Read a file of rows; columns that were not named are guessed where that is obvious, and it is said so."""
-    samples = from_table(read_table(path), reading, {"path": str(path), "format": FORMATS[path.suffix.lower()]})
-    if path.suffix.lower() == ".csv" and (sign := delimiter(path)) != ",":
-        samples.found["guessed"].append(f"delimiter: {'tab' if sign == TAB else sign}")
-    return samples
+if TYPE_CHECKING:
+    from PIL import Image
 
 
-def from_table(table: pa.Table, reading: Reading, found: dict[str, Any]) -> Samples:
-    """Samples of a table in memory."""
-    label, text, image, where = reading.label, reading.text, reading.image, reading.where
-    for name in (label, text, image):
-        if name is not None and name not in table.column_names:
-            raise InputError(f"there is no column {name!r}; there are {', '.join(table.column_names)}")
-    rows = rows_where(table, where)
-    table = table.take(rows) if where else table
+def from_table(table: pa.Table, reading: Reading, found: Mapping[str, Any], *, ids: list[str] | None = None) -> Samples:
+    """Samples of a table in memory; columns that were not named are guessed. `ids` are used if no column names them."""
+    guessing.check_names(table, reading)
+    table = plain_types(table)
+    where = reading.where
+    rows = guessing.rows_where(table, where)
+    if where:
+        table, ids = table.take(rows), None if ids is None else [ids[row] for row in rows]
     if not len(table):
         raise InputError(f"{found.get('path', 'the table')} has no rows{f' where {where}' if where else ''}")
-    label_column = label or _guess(table, LABEL_NAMES, "label")
-    labels, class_names = encode_labels(table[label_column].to_pylist(), name=f"the labels in column {label_column!r}")
-    found |= {"label": label_column, "guessed": [] if label else [f"label: {label_column}"], "where": where}
-    rest = table.drop_columns([label_column, *([where.partition("=")[0]] if where else [])])
-    ids = _ids(rest)
-    image_column = image or _image_column(rest)
-    if image_column and text is None:
-        found |= {"image": image_column}
-        return _images(rest[image_column], labels, class_names, ids, found, reading)
-    text_column = text or _text_column(rest)
-    if text_column:
-        found["text"] = text_column
-        found["guessed"] += [] if text else [f"text: {text_column}"]
-        texts = ["" if value is None else str(value) for value in rest[text_column].to_pylist()]
-        return Samples("text", texts, labels, class_names, ids, found)
-    columns = _columns(rest)
-    used = [*columns.number_names, *columns.categories]
-    return Samples("table", columns, labels, class_names, ids, found | {"columns": used})
+    label = reading.label or guessing.label_column(table)
+    labels, class_names = encode_labels(table[label].to_pylist(), name=f"the labels in column {label!r}")
+    told = {**found, "label": label, "guessed": [] if reading.label else [f"label: {label}"], "where": where}
+    if reading.id is not None:
+        told["id"] = reading.id
+    used_up = {label, reading.id or label, where.partition("=")[0] if where else label} - {reading.text, reading.image}
+    rest = table.drop_columns(sorted(used_up))
+    ids = guessing.ids(table if reading.id else rest, reading.id) or ids
+    image = reading.image or guessing.image_column(rest)
+    if image and reading.text is None:
+        return load_images(rest[image], labels, class_names, ids, told | {"image": image}, reading)
+    text = reading.text or guessing.text_column(rest)
+    if text:
+        told["guessed"] += [] if reading.text else [f"text: {text}"]
+        texts = ["" if value is None else str(value) for value in rest[text].to_pylist()]
+        return Samples("text", texts, labels, class_names, ids, told | {"text": text})
+    columns, infinite = features(rest)
+    told["columns"] = [*columns.number_names, *columns.categories]
+    if infinite:
+        told["non_finite_cells"] = infinite
+    return Samples("table", columns, labels, class_names, ids, told)
 
 
-def read_table(path: Path) -> pa.Table:
-    """The rows of a file; whatever is wrong with it becomes one line."""
-    suffix = path.suffix.lower()
-    try:
-        table = _read(path, suffix)
-        _ = table.column_names  # names that are no text show here
-    except (pa.ArrowException, OSError, ValueError, TypeError, AttributeError) as error:
-        raise InputError(f"{path} cannot be read as {FORMATS[suffix]}: {' '.join(str(error).split())[:300]}") from None
-    return table
+class Rows(Source):
+    """A data set of rows; a format adds how they are read and written."""
 
+    has_rows: ClassVar[bool] = True
 
-def _read(path: Path, suffix: str) -> pa.Table:
-    if suffix == ".parquet":
-        return pq.read_table(path)
-    if suffix in (".jsonl", ".ndjson"):
-        lines = path.read_text("utf-8").split("\n")  # splitlines would also split at signs that JSON allows in texts
-        return pa.Table.from_pylist([json.loads(line) for line in lines if line.strip()])
-    return read_delimited(path)
+    @classmethod
+    @abstractmethod
+    def read(cls, path: Path, reading: Reading) -> pa.Table:
+        """All rows and columns at `path`; damaged data may raise anything."""
 
+    @classmethod
+    def files(cls, path: Path, reading: Reading) -> Sequence[Path]:
+        """The files that hold the rows."""
+        return [path]
 
-def rows_where(table: pa.Table, where: str | None) -> npt.NDArray[np.int64]:
-    """Numbers of the rows that COLUMN=VALUE chooses; all of them without it."""
-    if where is None:
-        return np.arange(len(table))
-    name, equals, value = where.partition("=")
-    if not equals or name not in table.column_names:
-        raise InputError(f"where={where!r} must be COLUMN=VALUE with one of {', '.join(table.column_names)}")
-    return np.flatnonzero(pc.fill_null(pc.equal(table[name].cast(pa.string()), value), False).to_numpy())
+    @classmethod
+    def make_samples(cls, table: pa.Table, path: Path, reading: Reading) -> Samples:
+        """The samples of the table that was read."""
+        return from_table(table, reading, {"path": str(path)})
 
+    @classmethod
+    def load(cls, path: Path, reading: Reading) -> Samples:
+        """Read the rows; columns that were not named are guessed where that is obvious, and `found` says so."""
+        samples = cls.make_samples(cls.readable(path, reading), path, reading)
+        samples.found["files"] = record(cls.files(path, reading))
+        return samples
 
-def image_bytes(value: Any, root: Path | None) -> bytes:
-    """An image's file, from {bytes, path} as Hugging Face stores it, from bytes, or from a path below `root`."""
-    if isinstance(value, dict):
-        value = value.get("bytes") or value.get("path")
-    if isinstance(value, str) and root is not None:
-        file = (root / value).resolve()
-        if not file.is_relative_to(root.resolve()):
-            raise InputError(f"the image {value} is not below {root}")
-        try:
-            return file.read_bytes()
-        except OSError as error:
-            raise InputError(f"the image {value} cannot be read: {error.strerror}") from None
-    return value if isinstance(value, bytes) else b""
+    @classmethod
+    def readable(cls, path: Path, reading: Reading | None = None) -> pa.Table:
+        """All rows and columns at `path`; damage becomes an InputError of one line."""
+        with one_line.reading(path, cls.noun):
+            table = cls.read(path, reading or Reading())
+            table.validate(full=True)
+            _ = table.column_names  # names that are not text show here
+        return table
 
+    @cached_property
+    def _table(self) -> pa.Table:
+        return plain_types(self.readable(self.place, self.reading))
 
-def _guess(table: pa.Table, names: tuple[str, ...], what: str) -> str:
-    lower = {name.lower(): name for name in table.column_names}
-    for name in names:
-        if name in lower:
-            return str(lower[name])
-    raise InputError(f"which column is the {what}? Name it; there are {', '.join(table.column_names)}")
+    @property
+    def table(self) -> pa.Table:
+        """All rows and columns as they are."""
+        self.check()
+        return self._table
 
+    @cached_property
+    def rows(self) -> Ints:
+        """Where each sample is in `table`: (samples,)."""
+        chosen = guessing.rows_where(self._table, self.reading.where)
+        skipped = self.found.get("skipped_rows", [])
+        chosen = np.delete(chosen, [row for row in skipped if row < len(chosen)])
+        if len(chosen) != len(self.ids):
+            raise self.has_changed(f"it now has {len(chosen)} samples, the scan saw {len(self.ids)}")
+        return chosen
 
-def _ids(table: pa.Table) -> list[str] | None:
-    """A column that names the samples, if there is one; else rows go by their number."""
-    for name in table.column_names:
-        if name.lower() in ID_NAMES and pc.count_distinct(table[name]).as_py() == len(table):
-            return [str(value) for value in table[name].to_pylist()]
-    return None
+    def prepare(self) -> None:
+        """Read the table."""
+        self.check()
+        _ = self.rows
 
+    def _check(self, *, is_thorough: bool) -> None:
+        recorded = self.found.get("files")
+        if recorded is None or changed(self.files(self.place, self.reading), recorded):
+            self._check_rows(is_recorded=recorded is not None, is_thorough=is_thorough)
+        if is_thorough and "image_files" in self.found:
+            files = [self._image_file(index) for index in range(len(self.ids))]
+            if others := changed(files, self.found["image_files"]):
+                raise self.has_changed(f"{len(others)} of {len(files)} images, the first is {files[others[0]]}")
 
-def _image_column(table: pa.Table) -> str | None:
-    """A column of images as Hugging Face stores them, {bytes, path}; or, by its name, of bytes or of files."""
-    for column in table.schema:
-        is_struct = pa.types.is_struct(column.type) and column.type.get_field_index("bytes") >= 0
-        is_named = column.name.lower() in IMAGE_NAMES
-        if is_struct or (is_named and (pa.types.is_binary(column.type) or _names_images(table[column.name]))):
-            return str(column.name)
-    return None
+    def _check_rows(self, *, is_recorded: bool, is_thorough: bool) -> None:
+        """Compare the rows themselves: the file may have changed in rows that were not scanned."""
+        _ = self.rows
+        if self.fingerprint is None and is_recorded:
+            raise self.has_changed()
+        is_cheap = self.kind != "images" or is_recorded  # scans of version 0.1 would have all images decoded again
+        if self.fingerprint is not None and (is_cheap or is_thorough):
+            self.compare(lambda reading: self.make_samples(self._table, self.place, reading))
 
+    def row(self, index: int) -> dict[str, Any]:
+        """A sample's row as it is: the value of every column, the label included."""
+        return dict(self.table.slice(int(self.rows[index]), 1).to_pylist()[0])
 
-def _names_images(column: pa.ChunkedArray) -> bool:
-    first = column[0].as_py() if len(column) else None
-    return isinstance(first, str) and Path(first).suffix.lower() in SUFFIXES
+    def column(self, name: str) -> pa.ChunkedArray:
+        """The values of a column, one per sample."""
+        if name not in self.table.column_names:
+            raise InputError(f"no column is called {name!r}; columns are {', '.join(self.table.column_names)}")
+        return self.table[name].take(pa.array(self.rows))
 
+    def text(self, index: int) -> str:
+        """A sample's text."""
+        value = self._cell(index, "text")
+        return "" if value is None else str(value)
 
-def _text_column(table: pa.Table) -> str | None:
-    """The column of prose: by its name, or the only one with several words a row."""
-    strings = [column.name for column in table.schema if _is_text(column.type)]
-    named = [name for name in strings if name.lower() in TEXT_NAMES]
-    if named:
-        return str(named[0])
-    prose = [name for name in strings if _words(table[name]) >= WORDS_OF_PROSE]
-    return str(prose[0]) if len(prose) == 1 else None
+    def image(self, index: int, side: int) -> "Image.Image":
+        """A sample's picture; one from a file of its own is compared with what was scanned."""
+        value = self._cell(index, "image")
+        data = image_bytes(value, folder_of(self.found))
+        recorded = self.found.get("image_files")
+        if recorded is not None and digest(data) != recorded_digest(recorded, index):
+            raise self.has_changed(f"the image {file_name(value)} is another one")
+        return open_image(data, side)
 
+    def _cell(self, index: int, role: str) -> Any:
+        if role not in self.found:
+            raise InputError(f"samples of kind {self.kind} have no {role}")
+        return self.table[self.found[role]][int(self.rows[index])].as_py()
 
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+    def _image_file(self, index: int) -> Path:
+        value = self._table[self.found["image"]][int(self.rows[index])].as_py()
+        return (folder_of(self.found) or Path()) / (file_name(value) or "")
 
+    def dataset(self, rows: Ints, labels: Ints, class_names: Sequence[str]) -> Any:
+        """These samples as a data set of the `datasets` library; columns stay as they are."""
+        return import_datasets().Dataset(self.table.take(pa.array(self.rows[rows])))
 
-def _words(column: pa.ChunkedArray) -> float:
-    spaces = pc.mean(pc.count_substring(column.slice(0, 1000), " ")).as_py()
-    return (spaces or 0) + 1
+    def rewrite(self, target: Path, edit: Edit, *, is_linked: bool = False) -> None:
+        """Write the rows that stay, in the format they came in."""
+        self.check(is_thorough=True)
+        with one_line.rewriting(self.path):
+            self.write_rows(target, edit.of_rows(self.rows, len(self._table)))
 
-
-def _images(
-    column: pa.ChunkedArray, labels: Any, class_names: list[str], ids: Any, found: dict[str, Any], reading: Reading
-) -> Samples:
-    root = Path(found["path"]).parent if "path" in found else None
-    total = len(column)
-    if (size := reading.image_size) is None:
-        some = [column[row].as_py() for row in range(0, total, max(1, total // LOOKED_AT))]
-        size = choose_size([side for value in some if (side := shorter_side(_bytes_or_none(value, root)))])
-    names = ids or [str(row) for row in range(total)]
-    reads = ((name, partial(_value_bytes, value, root)) for name, value in zip(names, column, strict=True))
-    images, kept, skipped = decode_all(reads, total, size, reading)
-    found |= {"image_size": size, "skipped_rows": sorted(set(range(total)) - set(kept))}
-    kept_names = [names[row] for row in kept] if ids or skipped else None
-    return Samples("images", images, labels[kept], class_names, kept_names, found, skipped)
-
-
-def _value_bytes(value: pa.Scalar, root: Path | None) -> bytes:
-    return image_bytes(value.as_py(), root)
-
-
-def _bytes_or_none(value: Any, root: Path | None) -> bytes:
-    try:
-        return image_bytes(value, root)
-    except InputError:
-        return b""
-
-
-def _names_rows(name: str, values: pa.ChunkedArray) -> bool:
-    """Whether a column only says which row it is: it would tell a network where in the file a sample stands."""
-    if name.lower() in ID_NAMES or not name.strip() or name.startswith("Unnamed:"):
-        return True
-    if not pa.types.is_integer(values.type) or values.null_count or len(values) < 2:
-        return False
-    numbers = values.to_numpy()
-    return bool((np.diff(numbers) == 1).all())
-
-
-def _columns(table: pa.Table) -> Columns:
-    """Numbers as they are, dates as seconds, strings and booleans as categories; ids and prose are left out."""
-    numbers: dict[str, Any] = {}
-    codes: dict[str, Any] = {}
-    categories: dict[str, list[str]] = {}
-    for column in table.schema:
-        values = table[column.name]
-        if _names_rows(column.name, values):
-            continue
-        if pa.types.is_temporal(column.type):
-            values = values.cast(pa.timestamp("s")).cast(pa.int64())
-        if pa.types.is_integer(values.type) or pa.types.is_floating(values.type) or pa.types.is_decimal(values.type):
-            numbers[column.name] = values.cast(pa.float64(), safe=False).to_numpy().astype(np.float32)
-        elif _is_text(values.type) or pa.types.is_boolean(values.type) or pa.types.is_dictionary(values.type):
-            encoded = values.cast(pa.string()).combine_chunks().dictionary_encode()
-            if len(encoded.dictionary) <= min(MAX_CATEGORIES, 0.5 * len(table)):
-                codes[column.name] = pc.fill_null(encoded.indices, -1).to_numpy().astype(np.int64) + 1
-                categories[column.name] = encoded.dictionary.to_pylist()
-    if not numbers and not codes:
-        raise InputError(
-            f"none of the columns {', '.join(table.column_names)} holds numbers or categories to learn from"
-        )
-    empty = np.empty((len(table), 0))
-    return Columns(
-        np.stack(list(numbers.values()), 1) if numbers else empty.astype(np.float32),
-        np.stack(list(codes.values()), 1) if codes else empty.astype(np.int64),
-        list(numbers),
-        categories,
-    )
+    @abstractmethod
+    def write_rows(self, target: Path, edit: Edit) -> None:
+        """Write the rows that stay; `edit` is about all rows of the table."""

@@ -1,99 +1,114 @@
-"""Find out what a source is by looking at it, and load it."""
+"""The table of formats: find out what a source is by looking at it, load it, and open it again after the scan."""
 
-import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from undermargin.errors import InputError
-from undermargin.sources.arrays import from_arrays, load_arrays
-from undermargin.sources.class_folders import is_class_folders, load_class_folders
-from undermargin.sources.rows import FORMATS, from_table, load_rows
-from undermargin.sources.samples import Reading, Samples
+from undermargin.plugins import Table
+from undermargin.sources.arrays import Arrays
+from undermargin.sources.base import Source
+from undermargin.sources.class_folders import ClassFolders
+from undermargin.sources.delimited import Csv, Tsv
+from undermargin.sources.excel import Excel
+from undermargin.sources.huggingface import HuggingFaceFolder
+from undermargin.sources.in_memory import Memory, from_memory
+from undermargin.sources.json_array import JsonArray
+from undermargin.sources.json_lines import JsonLines
+from undermargin.sources.parquet import Parquet
+from undermargin.sources.samples import Kind, Reading, Samples
 
-ARRAYS = (".npz", ".npy")
+__all__ = ["FORMATS", "Format", "load", "reopen"]
+
+
+@dataclass(frozen=True)
+class Format:
+    """One row of FORMATS. Its name stands in config["source"]["format"] of every scan of such data."""
+
+    source: type[Source]
+    description: str
+    suffixes: tuple[str, ...] = ()  # of files; folders are recognized by `source.recognizes`
+
+
+FORMATS: Table[Format] = Table(
+    "undermargin.sources",
+    Format,
+    {
+        "Dataset": Format(HuggingFaceFolder, "a Hugging Face folder (save_to_disk)"),
+        "Parquet": Format(Parquet, "a Parquet file, or a folder of them", (".parquet",)),
+        "class folders": Format(ClassFolders, "images in one folder per class"),
+        "CSV": Format(Csv, "a CSV file with commas, semicolons or tabs", (".csv",)),
+        "TSV": Format(Tsv, "a file of tab-separated values", (".tsv",)),
+        "JSON lines": Format(JsonLines, "a file with one JSON object per line", (".jsonl", ".ndjson")),
+        "JSON": Format(JsonArray, "a JSON file with an array of objects", (".json",)),
+        "Excel": Format(Excel, "the first sheet of an Excel workbook", (".xlsx",)),
+        "arrays": Format(Arrays, "NumPy arrays of images or embeddings, with labels", (".npz", ".npy")),
+    },
+)
 
 
 def load(source: Any, reading: Reading | None = None) -> Samples:
-    """Samples from a path, or from what is in memory: (inputs, labels), a frame, a table, a data set."""
+    """Samples from a path, or from data in memory: (inputs, labels), a frame, a table, a data set."""
     reading = reading or Reading()
     if isinstance(source, Samples):
         return source
-    if isinstance(source, (str, Path)):
-        path = Path(source).absolute()  # a scan's folder remembers it, wherever it is read from
-        if not path.exists():
-            raise InputError(f"there is nothing at {path}")
-        if path.is_dir():
-            return _load_folder(path, reading)
-        return _load_file(path, reading)
-    return _from_memory(source, reading)
+    if not isinstance(source, (str, Path)):
+        return from_memory(source, reading)
+    path = Path(source).absolute()  # a scan's folder remembers it, from wherever it is read
+    if not path.exists():
+        raise InputError(f"there is nothing at {path}; check the path")
+    name = _recognized(path)
+    samples = FORMATS[name].source.load(path, reading)
+    samples.found["format"] = name
+    return samples
 
 
-def _load_folder(path: Path, reading: Reading) -> Samples:
-    if (path / "dataset_dict.json").is_file():
-        path = _only_split(path)
-    if (path / "dataset_info.json").is_file():
-        import datasets
+def reopen(
+    found: Mapping[str, Any],
+    kind: Kind,
+    ids: Sequence[str],
+    *,
+    fingerprint: str | None = None,
+    samples: Samples | None = None,
+) -> Source:
+    """The source of a scan, to show, copy or rewrite its samples: from config["source"], the kind and the ids.
 
-        return _from_memory(datasets.load_from_disk(str(path)), reading, {"path": str(path)})
-    files = [file for file in path.iterdir() if file.suffix.lower() == ".parquet"]
-    if files and not is_class_folders(path):
-        if len(files) > 1:
-            raise InputError(f"{path} holds {len(files)} Parquet files; name one of them")
-        return _load_file(files[0], reading)
-    return load_class_folders(path, reading)
-
-
-def _only_split(path: Path) -> Path:
-    """Of a Hugging Face folder of several data sets, the one there is."""
-    try:
-        splits = [str(name) for name in json.loads((path / "dataset_dict.json").read_text())["splits"]]
-    except (ValueError, KeyError, TypeError) as error:
-        raise InputError(f"{path / 'dataset_dict.json'} does not list its splits: {error}") from None
-    if len(splits) != 1:
-        raise InputError(_choose_split(str(path), splits, f"{path}/{splits[0]}" if splits else str(path)))
-    return path / splits[0]
+    With the scan's `fingerprint`, data that have changed since are refused. `samples` of a scan from memory can be
+    shown as long as they are at hand.
+    """
+    _check_found(found)
+    row = FORMATS.get(str(found.get("format")))
+    if "path" not in found or row is None:
+        return Memory(found, kind, ids, fingerprint=fingerprint, samples=samples)
+    return row.source(found, kind, ids, fingerprint=fingerprint)
 
 
-def _choose_split(what: str, splits: list[str], example: str) -> str:
-    return f"{what} holds {len(splits)} splits: {', '.join(splits)}; name one of them, such as {example}"
+def _check_found(found: Mapping[str, Any]) -> None:
+    """Refuse a config["source"] of another shape: the folder may come from someone else."""
+    texts = ("path", "format", "label", "text", "image", "where", "split", "id")
+    shapes: dict[str, Callable[[Any], bool]] = {name: lambda value: isinstance(value, str) for name in texts}
+    shapes["image_size"] = lambda value: isinstance(value, int) and 0 < value < 10_000
+    shapes["skipped_rows"] = lambda value: _is_list(value, int) and min(value, default=0) >= 0
+    shapes["columns"] = lambda value: _is_list(value, str)
+    shapes["files"] = shapes["image_files"] = lambda value: isinstance(value, dict) and _is_list([*value.values()], str)
+    for name, is_right in shapes.items():
+        value = found.get(name)
+        if value is not None and not is_right(value):
+            raise InputError(f"the scan's config.json is damaged: its source has {name} = {str(value)[:80]!r}")
 
 
-def _load_file(path: Path, reading: Reading) -> Samples:
-    suffix = path.suffix.lower()
-    if suffix in FORMATS:
-        return load_rows(path, reading)
-    if suffix in ARRAYS:
-        return load_arrays(path)
-    raise InputError(f"{path.name} is none of {', '.join((*FORMATS, *ARRAYS))}, nor a folder of class folders")
+def _is_list(value: Any, kind: type) -> bool:
+    return isinstance(value, list) and all(isinstance(one, kind) for one in value)
 
 
-def _from_memory(source: Any, reading: Reading, found: dict[str, Any] | None = None) -> Samples:
-    import pyarrow as pa
-
-    found = (found or {}) | {"format": type(source).__name__}
-    if isinstance(source, tuple) and len(source) == 2:
-        return from_arrays(*source, found)
-    if isinstance(source, pa.Table):
-        return from_table(source, reading, found)
-    if type(source).__module__.startswith("pandas"):
-        return from_table(pa.Table.from_pandas(source, preserve_index=False), reading, found)
-    if type(source).__module__.startswith("datasets") and isinstance(source, dict):
-        raise InputError(_choose_split("the data set", list(source), f"dataset[{next(iter(source), '')!r}]"))
-    if type(source).__module__.startswith("datasets"):
-        samples = from_table(source.with_format("arrow")[:], reading, found)
-        feature = source.features.get(samples.found["label"])
-        names = getattr(feature, "names", None)  # a ClassLabel knows what its numbers are called
-        if names and any(name.startswith("-") for name in samples.class_names):
-            raise InputError("the labels hold negative numbers, which stand for no label; take those samples out")
-        if names:
-            samples.class_names[:] = [names[int(name)] for name in samples.class_names]
-        return samples
-    if hasattr(source, "__len__") and hasattr(source, "__getitem__"):
-        pairs = [source[index] for index in range(len(source))]
-        inputs = np.stack([np.asarray(pair[0]) for pair in pairs])
-        return from_arrays(inputs, [int(pair[1]) for pair in pairs], found)
-    raise InputError(
-        f"a {type(source).__name__} cannot be scanned; give a path, (inputs, labels), a frame or a data set"
-    )
+def _recognized(path: Path) -> str:
+    """The name of the format of what is at `path`."""
+    if path.is_dir():
+        is_known = (name for name, row in FORMATS.items() if row.source.recognizes(path))
+        return next(is_known, "class folders")  # whose error says what is expected of a folder
+    for name, row in FORMATS.items():
+        if path.suffix.lower() in row.suffixes:
+            return name
+    known = [suffix for row in FORMATS.values() for suffix in row.suffixes]
+    raise InputError(f"{path.name} ends in none of {', '.join(known)}, and is no folder of class folders")

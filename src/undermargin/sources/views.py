@@ -1,7 +1,7 @@
-"""Views of any map-style data set (`len` and `[index]`): nothing is copied, samples are fetched when asked for.
+"""Views of any map-style data set (`len` and `[index]`): nothing is copied, samples are fetched on request.
 
-Samples may be tuples (x, label, ...), as torch data sets have them, or mappings {"label": ..., ...}, as
-Hugging Face data sets have them.
+Samples may be tuples (x, label, ...), as in torch data sets, or mappings {"label": ..., ...}, as in Hugging Face data
+sets.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,17 +26,17 @@ class IndexedDataset:
         return len(self.dataset)
 
     def __getitem__(self, index: int) -> Any:
-        position = range(len(self))[index]  # counts from the end where it is negative
+        position = range(len(self))[index]  # a negative index counts from the end
         return self._view(self.dataset[position], position)
 
     def __getitems__(self, indices: Sequence[int]) -> list[Any]:
-        """A whole batch, which Hugging Face data sets fetch much faster than one by one (torch's loader asks)."""
+        """A whole batch, as torch's loader requests it; Hugging Face data sets fetch it much faster."""
         return [self._view(sample, int(index)) for index, sample in _fetch(self.dataset, indices)]
 
     def _view(self, sample: Any, index: int) -> Any:
         if isinstance(sample, Mapping):
             if "index" in sample:
-                raise InputError("samples have an entry 'index' of their own, which would be lost; rename it first")
+                raise InputError("samples already have an entry 'index', which would be lost; rename it first")
             return {**sample, "index": index}
         return (*_as_tuple(sample), index)
 
@@ -50,9 +50,9 @@ class RelabeledDataset:
 
     def __init__(self, dataset: Any, labels: Sequence[int], *, label: str | int | None = None) -> None:
         if len(labels) != len(dataset):
-            raise InputError(f"{len(labels)} labels for {len(dataset)} samples; expected one each")
+            raise InputError(f"{len(labels)} labels for {len(dataset)} samples; expected one per sample")
         self.dataset = dataset
-        # by position: a pandas Series would be asked by its own index
+        # by position: a pandas Series would look up its own index
         self.labels = labels.to_numpy() if hasattr(labels, "to_numpy") else labels
         self.label = label
 
@@ -60,7 +60,7 @@ class RelabeledDataset:
         return len(self.dataset)
 
     def __getitem__(self, index: int) -> Any:
-        position = range(len(self))[index]  # counts from the end where it is negative
+        position = range(len(self))[index]  # a negative index counts from the end
         return self._view(self.dataset[position], position)
 
     def __getitems__(self, indices: Sequence[int]) -> list[Any]:
@@ -73,13 +73,13 @@ class RelabeledDataset:
             key = "label" if self.label is None else self.label
             if key not in sample:
                 raise InputError(
-                    f"samples have no entry {key!r}, only {', '.join(map(str, sample))}; name it in label="
+                    f"samples have no entry {key!r}, only {', '.join(map(str, sample))}; pass its name as label="
                 )
             return {**sample, key: label}
         entries = list(_as_tuple(sample))
         position = 1 if self.label is None else self.label
         if not isinstance(position, int) or position >= len(entries):
-            raise InputError(f"samples are tuples of {len(entries)}, so label={position!r} names none of their entries")
+            raise InputError(f"samples are tuples of {len(entries)}, so label={position!r} is not one of their entries")
         entries[position] = label
         return tuple(entries)
 

@@ -1,4 +1,4 @@
-"""JSON that every reader takes: NumPy's numbers as Python's, and null for what is not finite."""
+"""JSON that every reader accepts: NumPy values become Python's, and what is not finite becomes null."""
 
 import json
 import math
@@ -6,21 +6,22 @@ from typing import Any
 
 
 def to_json(value: Any, *, indent: int | None = 2) -> str:
-    """The text of a value.
+    """A value as JSON text.
 
     >>> to_json({"cutoff": float("inf"), "counts": (1, 2)}, indent=None)
     '{"cutoff": null, "counts": [1, 2]}'
     """
-    return json.dumps(_plain(value), indent=indent, allow_nan=False)
+    return json.dumps(plain(value), indent=indent, allow_nan=False)
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """The value as it comes back from a JSON file."""
     if isinstance(value, dict):
-        return {str(key): _plain(one) for key, one in value.items()}
+        return {str(key): plain(one) for key, one in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(one) for one in value]
+        return [plain(one) for one in value]
     if hasattr(value, "tolist"):
-        return _plain(value.tolist())
+        return plain(value.tolist())
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value if isinstance(value, (str, int, float, type(None))) else str(value)

@@ -1,1 +1,1 @@
-"""From the logits of a training to one score per sample: signals, scores, the tracker, `Run`, trajectories."""
+"""From the logits of a training to one score per sample: signals, scores, `Tracker`, `Run`, trajectories."""

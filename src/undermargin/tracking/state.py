@@ -1,6 +1,6 @@
-"""All that a tracker remembers: the open epoch, and every score's reduction of the ended ones."""
+"""The state of a tracker: the open epoch, and the reductions of the ended epochs, one per score."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 import torch
 from torch import Tensor
@@ -9,38 +9,58 @@ from undermargin.errors import InputError
 from undermargin.tracking.epoch import SPARE_ROWS, Epoch
 from undermargin.tracking.ranks import max_over_ranks, num_ranks, rank, sum_over_ranks
 from undermargin.tracking.scores import SCORES
+from undermargin.tracking.settings import Settings
 from undermargin.tracking.signals import width
 from undermargin.tracking.suggestions import Suggestions
 
-LOGITS_OF = "logits_of"  # the tensor that says whose full logits are recorded
+LOGITS_OF = "logits_of"  # name of the tensor of samples whose full logits are recorded
 
 
 class State:
-    """The tensors of a tracker, on the training's device; AUM alone takes 16 bytes a sample."""
+    """The tensors of a tracker, on the device of the training; AUM alone takes 16 bytes per sample."""
 
     def __init__(
-        self,
-        num_samples: int,
-        scores: Sequence[str],
-        num_outputs: int,
-        device: torch.device,
-        *,
-        suggest: int | None,
-        logits_of: Tensor | None,
+        self, settings: Settings, num_outputs: int, device: torch.device, *, logits_of: Tensor | None = None
     ) -> None:
+        with torch.inference_mode(False):  # tensors made in inference mode could not be modified outside of it
+            self._allocate(settings, num_outputs, device, logits_of)
+        self.settings = settings
         self.num_outputs = num_outputs
         self.device = device
-        self.epochs = torch.zeros(num_samples, dtype=torch.int32, device=device)  # in which it was seen
-        self.ended_losses = torch.zeros(len(SPARE_ROWS), dtype=torch.int64, device=device)
-        self.reductions = {
-            name: SCORES[name].reduction(num_samples, width(SCORES[name].signal, num_outputs), device)
-            for name in scores
-        }
-        self.suggestions = Suggestions(num_samples, len(SPARE_ROWS), suggest, device) if suggest else None
-        signals = tuple(dict.fromkeys(SCORES[name].signal for name in scores))
-        self.open = Epoch(num_samples, signals, num_outputs, device, suggestions=self.suggestions, logits_of=logits_of)
         self.is_merged = True
-        self._is_copy = False  # of sums that rank 0 holds too: dropped before going on
+        self._is_copy = False  # of sums that rank 0 also holds: cleared before the next observation
+
+    def _allocate(self, settings: Settings, num_outputs: int, device: torch.device, logits_of: Tensor | None) -> None:
+        num_samples, classes = settings.num_samples, settings.probabilities
+        self.epochs = torch.zeros(num_samples, dtype=torch.int32, device=device)  # in which a sample was observed
+        self.ended_losses = torch.zeros(len(SPARE_ROWS), dtype=torch.int64, device=device)
+        rows = {name: SCORES[name] for name in settings.scores}
+        self.reductions = {
+            name: row.reduction(num_samples, width(row.signal, num_outputs), device) for name, row in rows.items()
+        }
+        self.suggestions = (
+            Suggestions(num_samples, len(SPARE_ROWS), settings.suggest, device) if settings.suggest else None
+        )
+        self.probabilities = torch.zeros(num_samples, classes, dtype=torch.float32, device=device) if classes else None
+        self.open = Epoch(
+            num_samples,
+            [row.signal for row in rows.values()],
+            num_outputs,
+            device,
+            suggestions=self.suggestions,
+            probabilities=classes,
+            logits_of=logits_of,
+        )
+
+    def on(self, device: torch.device) -> "State":
+        """This state, or a copy of it on another device."""
+        if device == self.device:
+            return self
+        moved = State(self.settings, self.num_outputs, device, logits_of=self.open.logits_of)
+        moved.load(dict(self.tensors()))
+        moved.is_merged, moved._is_copy = self.is_merged, self._is_copy
+        moved.open.looks_like_probabilities = self.open.looks_like_probabilities
+        return moved
 
     def update(self, logits: Tensor, labels: Tensor, indices: Tensor) -> None:
         """Observe a checked batch."""
@@ -49,14 +69,14 @@ class State:
         self.is_merged = num_ranks() == 1
 
     def reduce(self) -> None:
-        """Sum the open epoch over the ranks. All hold the sum, rank 0 keeps it when the epoch goes on."""
+        """Sum the open epoch over the ranks. All ranks hold the sum; only rank 0 keeps it if the epoch continues."""
         self.open.flush()
         if num_ranks() > 1:
             self._drop_copy()
-            for tensor in self.open.tensors.values():
+            for tensor in self.open.shared():
                 sum_over_ranks(tensor)
             if self.suggestions is not None:
-                max_over_ranks(self.suggestions.tensors["rival"])
+                max_over_ranks(self.suggestions.tensors["rival"][: self.open.num_samples])
             self._is_copy = rank() > 0
         self.is_merged = True
 
@@ -66,19 +86,21 @@ class State:
             self._is_copy = False
 
     def end_epoch(self) -> None:
-        """Hand the open epoch's means to the reductions and start a new one."""
+        """Pass the means of the open epoch to the reductions and start a new epoch."""
         for rows in self.open.blocks():
             means, seen = self.open.means(rows)
             by_signal = dict(zip(self.open.signals, means, strict=True))
             for name, reduction in self.reductions.items():
                 reduction.observe(rows, by_signal[SCORES[name].signal], seen, self.epochs[rows])
+            if self.probabilities is not None:
+                self.probabilities[rows] += self.open.probabilities(rows).where(seen[:, None], 0)
             self.epochs[rows] += seen
         if self.suggestions is not None:
             self.suggestions.end_epoch()
         self.drop_epoch()
 
     def drop_epoch(self) -> None:
-        """Start a new epoch; the open one does not count."""
+        """Start a new epoch without counting the open one."""
         self.ended_losses += self.open.losses().long()
         self.open.clear()
         if self.suggestions is not None:
@@ -86,7 +108,7 @@ class State:
         self._is_copy = False
 
     def scores(self, name: str, *, has_epochs: bool) -> tuple[Tensor, Tensor]:
-        """Values (samples,) and who was observed (samples,) bool; without epochs, of the open one."""
+        """Values (samples,) and which samples were observed (samples,) bool; without epochs, of the open one."""
         if has_epochs:
             return self.reductions[name].values(self.epochs), self.epochs > 0
         self.open.flush()
@@ -97,24 +119,26 @@ class State:
         return only.values(seen.int()), seen
 
     def lost(self) -> dict[str, int]:
-        """Observations that did not count, by reason; reads from the device."""
+        """Number of observations that did not count, by reason; reads from the device."""
         self.open.flush()
         counts = (self.ended_losses + self.open.losses().long()).tolist()
         return {reason: count for reason, count in zip(SPARE_ROWS, counts, strict=True) if count}
 
     def num_open(self) -> int:
-        """Observations of samples in the epoch that has not ended; reads from the device."""
+        """Number of observations in the epoch that has not ended; reads from the device."""
         self.open.flush()
         return int(self.open.tensors["sums"][: self.open.num_samples, -1].sum())
 
     def follow(self, later: "State") -> None:
-        """Append a later training's epochs; the open epochs become one."""
+        """Append the epochs of a later training; the open epochs become one."""
         self.open.flush()
         later.open.flush()
         for name, reduction in self.reductions.items():
             reduction.follow(later.reductions[name], self.epochs, later.epochs)
         if self.suggestions is not None and later.suggestions is not None:
             self.suggestions.follow(later.suggestions, seen=later.open.tensors["sums"][:, -1] > 0)
+        if self.probabilities is not None and later.probabilities is not None:
+            self.probabilities += later.probabilities
         self.epochs += later.epochs
         self.ended_losses += later.ended_losses
         for name, tensor in self.open.tensors.items():
@@ -125,6 +149,8 @@ class State:
         self.open.flush()
         yield "epochs", self.epochs
         yield "ended_losses", self.ended_losses
+        if self.probabilities is not None:
+            yield "probabilities", self.probabilities
         if self.open.logits_of is not None:
             yield LOGITS_OF, self.open.logits_of
         parts = {"open": self.open, "suggestions": self.suggestions, **self.reductions}
@@ -133,9 +159,9 @@ class State:
                 yield from ((f"{part}.{name}", tensor) for name, tensor in owner.tensors.items())
 
     def load(self, tensors: Mapping[str, Tensor]) -> None:
-        """Take over another state's tensors, by copy.
+        """Copy the tensors of another state into this one.
 
-        Whose logits are recorded may change from run to run: then those of the open epoch are recorded from here on.
+        The samples whose full logits are recorded may differ; then logits of the open epoch are recorded from here on.
         """
         before, after = tensors.get(LOGITS_OF), self.open.logits_of
         is_same = before is not None and after is not None and torch.equal(before.cpu(), after.cpu())
@@ -143,7 +169,7 @@ class State:
         ours = {name: tensor for name, tensor in self.tensors() if name not in left_out}
         missing = [name for name in ours if name not in tensors]
         if missing:
-            raise InputError(f"the state lacks {', '.join(missing)}; was it saved by another version?")
+            raise InputError(f"the state lacks {', '.join(missing)}; it may have been saved by another version")
         for name, tensor in ours.items():
             tensor.copy_(tensors[name])
         self._is_copy = rank() > 0

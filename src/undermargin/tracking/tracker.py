@@ -1,7 +1,6 @@
-"""The tracker: watches a training, gives every sample a score, never changes anything."""
+"""The tracker: observes a training and gives every sample a score, without changing the training."""
 
 import json
-import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,30 +10,36 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from undermargin.errors import InputError, NotMergedError, ObservationError, UndermarginWarning
+from undermargin.errors import InputError, ObservationError
 from undermargin.procedure import Fold
-from undermargin.storage.files import load_tensors, save_tensors
+from undermargin.storage.tensors import load_tensors, save_tensors
+from undermargin.tracking.locks import Lockable, locked
+from undermargin.tracking.memory import Memory
+from undermargin.tracking.notices import Notices
 from undermargin.tracking.observations import Ids, as_indices, as_labels, as_logits
-from undermargin.tracking.ranks import device_of_ranks, max_over_ranks, num_ranks, rank
+from undermargin.tracking.ranks import rank
 from undermargin.tracking.run import Run
-from undermargin.tracking.scores import SCORES, check_names
+from undermargin.tracking.scores import SCORES
+from undermargin.tracking.settings import Settings
 from undermargin.tracking.state import State
 from undermargin.tracking.trajectories import Trajectories
 
 Array = npt.NDArray[np.float32]
 
 
-class Tracker:
-    """Watches one training of `num_samples` samples; `scores` names rows of the table of scores.
+class Tracker(Lockable):
+    """Observes one training of `num_samples` samples and computes `scores`, names in the table of scores.
 
-    `ids` are names to be used in `update` instead of positions. The first `skip_epochs` epochs and those
-    from `until_epoch` on are not averaged (the paper stops before the first learning-rate drop).
-    `suggest` is the number of classes (without the extra one) among which a better label is suggested for each
-    sample; `trajectories` records every epoch on disk, also those that are not averaged.
+    `ids` are names to use in `update` instead of positions. The first `skip_epochs` epochs and those from
+    `until_epoch` on are not averaged (the paper stops before the first learning-rate drop).
+    `suggest` is the number of classes (without the extra one) among which a label is suggested for each sample.
+    `probabilities` is the same number, and keeps the mean probability of each class for each sample.
+    `trajectories` records every epoch on disk, also those that are not averaged.
 
-    Call `end_epoch()` after every epoch: a sample's signals are averaged within an epoch, then over
-    epochs. Without any `end_epoch()` every observation counts once; an epoch that is still open does not
-    count beside ended ones.
+    Call `end_epoch()` after every epoch: signals are averaged within an epoch, then over epochs. If `end_epoch()` is
+    never called, every observation counts once. After the first call, an epoch that has not ended does not count.
+
+    Methods may be called from several threads.
 
     >>> tracker = Tracker(3)
     >>> tracker.update([[2.0, 1.0], [0.0, 3.0]], labels=[0, 0], indices=[0, 2])
@@ -51,117 +56,127 @@ class Tracker:
         skip_epochs: int = 0,
         until_epoch: int | None = None,
         suggest: int | None = None,
+        probabilities: int | None = None,
         trajectories: Trajectories | None = None,
     ) -> None:
-        if num_samples < 1:
-            raise InputError(f"num_samples is {num_samples}, expected at least 1")
-        if skip_epochs < 0 or (until_epoch is not None and until_epoch <= skip_epochs):
-            raise InputError(f"skip_epochs={skip_epochs} and until_epoch={until_epoch} leave no epoch to average")
-        if suggest is True or (suggest is not None and suggest < 2):
-            raise InputError(
-                f"suggest={suggest} must be the number of classes to suggest from, such as fold.num_classes"
-            )
+        super().__init__()
+        settings = Settings(num_samples, scores, skip_epochs, until_epoch, suggest, probabilities)
         if trajectories is not None:
-            trajectories.check(num_samples)
-        self.score_names = check_names(scores)
-        # plain numbers: NumPy's could not be written
-        self.num_samples = int(num_samples)
-        self.skip_epochs = int(skip_epochs)
-        self.until_epoch = None if until_epoch is None else int(until_epoch)
-        self.suggest = None if suggest is None else int(suggest)
-        self.trajectories = trajectories
-        self.epoch = 0  # epochs ended so far
-        self._ids = None if ids is None else Ids(ids, num_samples)
-        self._lacking: str | None = None  # the digest of ids that a loaded state had and this tracker has not
-        self._state: State | None = None  # made when the first batch tells device and number of outputs
-        self._warned: set[str] = set()
+            trajectories.check(settings.num_samples)
+        self.settings, self.trajectories = settings, trajectories
+        self.num_samples, self.score_names = settings.num_samples, settings.scores
+        self.skip_epochs, self.until_epoch = settings.skip_epochs, settings.until_epoch
+        self.suggest, self.num_probabilities = settings.suggest, settings.probabilities
+        self._memory = Memory(settings, None if ids is None else Ids(ids, settings.num_samples), trajectories)
+        self._notices = Notices()
+
+    @property
+    def epoch(self) -> int:
+        """Number of ended epochs."""
+        return self._memory.epoch
 
     def update(self, logits: Any, labels: Any, indices: Any) -> None:
         """Observe a batch: logits (batch, classes), labels (batch,), indices (batch,) or ids.
 
-        Takes what the training step has at hand, on whatever device; waits for nothing.
+        Accepts tensors on any device, arrays and lists, and never waits for the device.
         """
-        if torch.compiler.is_compiling():  # the step is compiled, what watches it is not
+        if torch.compiler.is_compiling():  # the training step is compiled, the tracker is not
             torch.compiler.disable(self._observe)(logits, labels, indices)  # type: ignore[no-untyped-call]
         else:
             self._observe(logits, labels, indices)
 
     def _observe(self, logits: Any, labels: Any, indices: Any) -> None:
-        if self._lacking is not None:
-            raise InputError("the samples of this state have ids; give them again, as in Tracker.load(path, ids=names)")
+        memory = self._memory
+        if memory.missing_ids is not None:
+            raise InputError("the samples of this state have ids; pass them again, as in Tracker.load(path, ids=names)")
         if not torch.is_grad_enabled() and not getattr(logits, "requires_grad", False):
-            self._warn_once(
-                "observed a batch with gradients disabled, as in a validation loop. Only training steps should "
-                "pass through update(); if this is one, ignore this warning",
-                depth=2,
-            )
+            self._notices.no_gradients()
         logits = as_logits(logits)
         labels = as_labels(labels, logits)
-        indices = (as_indices if self._ids is None else self._ids.indices)(indices, logits)
-        if len(logits) and (self._counts() or self.trajectories is not None):
-            self._state_for(logits).update(logits, labels, indices)
+        indices = (as_indices if memory.ids is None else memory.ids.indices)(indices, logits)
+        if len(logits):
+            with self._lock:
+                if memory.is_open or self.trajectories is not None:
+                    memory.state_for(logits).update(logits, labels, indices)
 
+    @locked
     def end_epoch(self) -> None:
-        """Close the epoch: its mean counts once for every sample seen in it. Merges the ranks."""
-        self.reduce()
-        if self._state is not None:
+        """End the epoch: its mean counts once for every sample observed in it. Merges the ranks (a collective)."""
+        memory = self._memory
+        memory.reduce()
+        if memory.state is not None:
             if self.trajectories is not None and rank() == 0:
-                self._state.open.record(self.trajectories, self.epoch)
-            if self._counts():
-                self._state.end_epoch()
+                memory.state.open.record(self.trajectories, memory.epoch)
+            if memory.is_open:
+                memory.state.end_epoch()
             else:
-                self._state.drop_epoch()
-            self._report()
-        self.epoch += 1
+                memory.state.drop_epoch()
+            self._report(memory.state)
+        memory.epoch += 1
 
+    @locked
     def reduce(self) -> None:
-        """Merge the open epoch of all ranks, on all ranks. In a job of one process nothing needs merging."""
-        if num_ranks() > 1:
-            outputs = self._state.num_outputs if self._state else 0
-            recorded = -1 if self.trajectories is None else len(self._logits_of())
-            agreed = torch.tensor([outputs, recorded, -recorded], device=device_of_ranks())
-            max_over_ranks(agreed)
-            outputs, most, fewest = agreed.tolist()
-            if most != -fewest:
-                raise InputError("the ranks differ in what they record; give every rank the same trajectories=")
-            if self._state is None and outputs > 0:  # nothing came by here, but it did elsewhere
-                self._state = self._allocate(outputs, device_of_ranks())
-        if self._state is not None:
-            self._state.reduce()
+        """Merge the open epoch of all ranks, on all ranks (a collective). Does nothing in a job of one process."""
+        self._memory.reduce()
 
+    @locked
     def scores(self, name: str = "aum") -> Array:
-        """One number a sample, low = suspicious, nan = never observed: (samples,). Never talks to other ranks."""
+        """One number per sample, low = suspicious, nan = never observed: (samples,). Never a collective."""
+        memory = self._memory
         if name not in self.score_names:
-            raise InputError(f"{name!r} was not tracked; ask for it with Tracker(n, scores=({name!r}, ...))")
-        if (self.skip_epochs or self.until_epoch is not None) and not self.epoch:
+            raise InputError(f"{name!r} was not tracked; request it with Tracker(n, scores=({name!r}, ...))")
+        if self.settings.selects_epochs and not memory.epoch:
             raise ObservationError("skip_epochs and until_epoch need epochs: call end_epoch() after every epoch")
-        if self._state is None:
+        if memory.state is None:
             return np.full(self.num_samples, np.nan, np.float32)
-        if self.epoch == 0 and SCORES[name].needs_epochs:
+        if memory.epoch == 0 and SCORES[name].needs_epochs:
             raise ObservationError(f"{name} compares epochs: call end_epoch() after every epoch")
-        self._check_merged("scores")
-        self._report()
-        if self.epoch and self._counts() and (waiting := self._state.num_open()):
-            self._warn_once(f"{waiting} observations since the last end_epoch() do not count; is one call missing?")
-        values, seen = self._state.scores(name, has_epochs=self.epoch > 0)
+        memory.check_merged("scores")
+        self._report(memory.state)
+        if memory.epoch and memory.is_open and (num_open := memory.state.num_open()):
+            self._notices.warn(
+                f"{num_open} observations since the last end_epoch() do not count; is a call of end_epoch() missing?"
+            )
+        values, seen = memory.state.scores(name, has_epochs=memory.epoch > 0)
         return (SCORES[name].sign * values).where(seen, torch.nan).cpu().numpy()
 
     @property
     def lost(self) -> dict[str, int]:
-        """Observations that did not count, by reason."""
-        return {} if self._state is None else self._state.lost()
+        """Number of observations that did not count, by reason."""
+        with self._lock:
+            return {} if self._memory.state is None else self._memory.state.lost()
 
+    @locked
     def suggestions(self) -> tuple[npt.NDArray[np.int64], Array]:
-        """The class that most often beat the label (-1: none), and in what share of the epochs: (samples,) twice."""
+        """The class that most often beat the label (-1: none), and in what share of the epochs: (samples,) each."""
         if not self.suggest:
-            raise InputError("suggestions were not tracked; ask for them with Tracker(n, suggest=num_classes)")
-        if self.epoch == 0 and self._state is not None:
-            raise ObservationError("suggestions are votes of epochs: call end_epoch() after every epoch")
-        if self._state is None or self._state.suggestions is None:
+            raise InputError("suggestions were not tracked; request them with Tracker(n, suggest=num_classes)")
+        state = self._ended("suggestions are counted over epochs")
+        if state is None or state.suggestions is None:
             return np.full(self.num_samples, -1), np.full(self.num_samples, np.nan, np.float32)
-        best, share = self._state.suggestions.best(self._state.epochs)
+        best, share = state.suggestions.best(state.epochs)
         return best.cpu().numpy().astype(np.int64), share.float().cpu().numpy()
 
+    @locked
+    def probabilities(self) -> Array:
+        """Mean probability of each class over the epochs, without the extra output: (samples, classes).
+
+        For threshold samples this is a held-out prediction: the network is never shown their real label.
+        """
+        if not self.num_probabilities:
+            raise InputError("probabilities were not tracked; request them with Tracker(n, probabilities=num_classes)")
+        state = self._ended("probabilities are means over epochs")
+        if state is None or state.probabilities is None:
+            return np.full((self.num_samples, self.num_probabilities), np.nan, np.float32)
+        return (state.probabilities / state.epochs[:, None]).cpu().numpy()
+
+    def _ended(self, reason: str) -> State | None:
+        """The state, if there is one; an error with this reason if no epoch has ended."""
+        if self.epoch == 0 and self._memory.state is not None:
+            raise ObservationError(f"{reason}: call end_epoch() after every epoch")
+        return self._memory.state
+
+    @locked
     def run(
         self,
         fold: Fold | None = None,
@@ -170,161 +185,60 @@ class Tracker:
         class_names: Sequence[str] | None = None,
         score: str = "aum",
     ) -> Run:
-        """What this training left behind, for `identify`."""
+        """The result of this training, for `identify`."""
         if score in self.score_names and not SCORES[score].is_directed:
-            raise InputError(f"{score} has no suspicious direction: neither end of it can be judged alone")
-        if ids is None and self._ids is not None:
-            ids = list(self._ids.positions)
-        about: dict[str, Any] = {"ids": ids, "class_names": class_names, "score": score}
+            raise InputError(f"{score} has no suspicious direction, so samples cannot be judged by it alone")
+        if ids is None and self._memory.ids is not None:
+            ids = list(self._memory.ids.positions)
+        fields: dict[str, Any] = {"ids": ids, "class_names": class_names, "score": score}
         if fold is not None:
-            about |= {"is_threshold": fold.is_threshold, "labels": fold.assigned_labels, "fold": fold.number}
+            fields |= {"is_threshold": fold.is_threshold, "labels": fold.assigned_labels, "fold": fold.number}
         if self.suggest:
-            classes, share = self.suggestions()
-            about |= {"suggested_labels": classes, "suggestion_confidence": share}
-        return Run(scores=self.scores(score), **about)
+            fields["suggested_labels"], fields["suggestion_confidence"] = self.suggestions()
+        if self.num_probabilities:
+            fields["probabilities"] = self.probabilities()
+        return Run(scores=self.scores(score), **fields)
 
     def merge(self, later: "Tracker") -> None:
         """Append what another tracker observed: its ended epochs follow ours, the open epochs become one.
 
-        Trackers that share one epoch's batches are therefore merged before `end_epoch()`.
+        Trackers that share the batches of one epoch must therefore be merged before `end_epoch()`.
         """
-        if self._settings() != later._settings():
-            raise InputError(f"trackers differ in their settings: {self._settings()} and {later._settings()}")
-        if self._digest() != later._digest():
-            raise InputError("trackers differ in their ids: the same position means different samples")
-        if self.epoch and later.epoch and (self.skip_epochs or self.until_epoch is not None):
-            raise InputError(
-                f"both trackers have ended epochs, and each left out others than one tracker of all {self.epoch} + "
-                f"{later.epoch} would: merge trackers without skip_epochs and until_epoch, or before end_epoch()"
-            )
-        if not np.array_equal(self._logits_of(), later._logits_of()):
-            raise InputError("trackers record the full logits of different samples (logits_of)")
-        if later._state is not None:
-            if self._state is None:
-                self._state = self._allocate(later._state.num_outputs, later._state.device)
-            if self._state.num_outputs != later._state.num_outputs:
-                outputs = (self._state.num_outputs, later._state.num_outputs)
-                raise InputError(f"trackers watched networks with {outputs[0]} and {outputs[1]} outputs")
-            self._state.follow(later._state)
-        self.epoch += later.epoch
+        first, second = sorted((self._lock, later._lock), key=id)  # in one order, so that two merges cannot deadlock
+        with first, second:
+            self._memory.merge(later._memory)
 
+    @locked
     def state_dict(self) -> dict[str, Any]:
-        """Everything needed to go on from here, also in mid-epoch, also with another number of ranks."""
-        state = self._live_state()
+        """Everything needed to resume from here, also in mid-epoch and with another number of ranks."""
+        state = self._memory.as_dict()
         return {name: value.clone() if isinstance(value, Tensor) else value for name, value in state.items()}
 
-    def _live_state(self) -> dict[str, Any]:
-        self._check_merged("state_dict")
-        state = {"settings": self._settings(), "ids": self._digest(), "epoch": self.epoch, "num_outputs": 0}
-        if self._state is None:
-            return state
-        return state | {"num_outputs": self._state.num_outputs} | dict(self._state.tensors())
-
+    @locked
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a `state_dict` of a tracker with the same settings."""
-        if state.get("settings") != self._settings():
-            raise InputError(f"this state is of a tracker with {state.get('settings')}, not {self._settings()}")
-        ids = state.get("ids")
-        if self._ids is not None and ids != self._ids.digest:
-            raise InputError(
-                "this state is of a tracker with other ids, or with the same in another order, or without any: "
-                "the same position means different samples"
-            )
-        loaded = None
-        if state["num_outputs"]:
-            tensors = {name: value for name, value in state.items() if isinstance(value, Tensor)}
-            loaded = self._allocate(int(state["num_outputs"]), next(iter(tensors.values())).device)
-            loaded.load(tensors)
-        self.epoch, self._state = int(state["epoch"]), loaded
-        self._lacking = ids if self._ids is None else None
+        """Resume from a `state_dict` of a tracker with the same settings."""
+        self._memory.load(state)
 
+    @locked
     def save(self, path: str | Path) -> None:
-        """Write the state as safetensors; the file appears whole or not at all."""
-        state = self._live_state()
+        """Write the state as safetensors, atomically."""
+        state = self._memory.as_dict()
         tensors = {name: value for name, value in state.items() if isinstance(value, Tensor)}
-        about = {name: value for name, value in state.items() if name not in tensors}
-        save_tensors(path, tensors, about=json.dumps(about))
+        plain = {name: value for name, value in state.items() if name not in tensors}
+        save_tensors(path, tensors, about=json.dumps(plain))
 
     @classmethod
     def load(cls, path: str | Path, **unsaved: Any) -> "Tracker":
-        """Read what `save` wrote; `ids=`, to go on, and `trajectories=` are not part of it and must be given again."""
-        about, tensors = load_tensors(path)
-        if "settings" not in about:
-            raise InputError(f"{path} does not hold a tracker; it was saved by something else")
-        settings = about["settings"]
-        tracker = cls(settings.pop("num_samples"), settings.pop("scores"), **settings, **unsaved)
-        tracker.load_state_dict(about | tensors | {"settings": tracker._settings()})
+        """Read what `save` wrote. `ids=` (needed to resume) and `trajectories=` are not saved and must be passed."""
+        plain, tensors = load_tensors(path)
+        if "settings" not in plain:
+            raise InputError(f"{path} does not hold the state of a tracker")
+        tracker = cls(**plain["settings"], **unsaved)
+        tracker.load_state_dict(plain | tensors)
         return tracker
 
-    def _state_for(self, logits: Tensor) -> State:
-        """The state, made for the first batch, and moved where batches come from another device after a load."""
-        if self._state is None:
-            self._state = self._allocate(logits.shape[1], logits.device)
-        elif logits.shape[1] != self._state.num_outputs:
-            raise InputError(f"logits have {logits.shape[1]} classes, before they had {self._state.num_outputs}")
-        elif logits.device != self._state.device:
-            tensors = dict(self._state.tensors())
-            self._state = self._allocate(logits.shape[1], logits.device)
-            self._state.load(tensors)
-        return self._state
-
-    def _allocate(self, num_outputs: int, device: torch.device) -> State:
-        chosen = torch.from_numpy(self._logits_of()) if len(self._logits_of()) else None
-        names = self.score_names
-        with torch.inference_mode(False):  # a tensor made in inference mode could not be written to outside
-            return State(self.num_samples, names, num_outputs, device, suggest=self.suggest, logits_of=chosen)
-
-    def _logits_of(self) -> npt.NDArray[np.int64]:
-        return np.empty(0, np.int64) if self.trajectories is None else self.trajectories.logits_of
-
-    def _settings(self) -> dict[str, Any]:
-        return {
-            "num_samples": self.num_samples,
-            "scores": list(self.score_names),
-            "skip_epochs": self.skip_epochs,
-            "until_epoch": self.until_epoch,
-            "suggest": self.suggest,
-        }
-
-    def _digest(self) -> str | None:
-        """Of the ids by which the samples are known; None: by their positions."""
-        return self._lacking if self._ids is None else self._ids.digest
-
-    def _counts(self) -> bool:
-        """Whether the open epoch is one of those to average."""
-        return self.epoch >= self.skip_epochs and (self.until_epoch is None or self.epoch < self.until_epoch)
-
-    def _check_merged(self, reader: str) -> None:
-        if self._state is not None and not self._state.is_merged and (self.epoch == 0 or reader == "state_dict"):
-            raise NotMergedError(
-                f"{reader}() was called with observations that only this one of {num_ranks()} ranks has. "
-                "Call reduce() or end_epoch() on all ranks first; both are collectives"
-            )
-
-    def _report(self) -> None:
-        """Say once, for each reason, that observations did not count."""
-        assert self._state is not None  # noqa: S101 - both callers have seen it
-        for reason, count in self._state.lost().items():
-            if reason != "negative label":  # the usual way to say "ignore this one"
-                advice = _UNKNOWN_ID if reason == "index out of range" and self._ids is not None else _ADVICE[reason]
-                self._warn_once(f"{reason}: {count} observations did not count. {advice}", key=reason, depth=2)
-        if self._state.open.looks_like_probabilities:
-            self._warn_once(
-                "the logits of the first batch are probabilities: none is negative and they sum to 1. "
-                "Margins of probabilities flatten; pass the output before softmax, or its logarithm",
-                depth=2,
-            )
-
-    def _warn_once(self, message: str, key: str = "", depth: int = 1) -> None:
-        """Warn, at most once, of the line that called a method of ours, `depth` calls from here."""
-        if (key or message) not in self._warned:
-            self._warned.add(key or message)
-            warnings.warn(f"Tracker: {message}", UndermarginWarning, stacklevel=depth + 2)
-
-
-_ADVICE = {
-    "non-finite logits": "One overflow in half precision is harmless; many mean that the training diverges",
-    "label too large": "Labels must be below the number of outputs; with threshold samples the network needs one more",
-    "index out of range": "Indices are positions 0..n-1 in the training set; was n smaller than the data set?",
-}
-_UNKNOWN_ID = "They came with ids that are none of those given as Tracker(n, ids=...)"
+    def _report(self, state: State) -> None:
+        """Warn of observations that did not count."""
+        self._notices.lost(state.lost(), has_ids=self._memory.ids is not None)
+        if state.open.looks_like_probabilities:
+            self._notices.probabilities()

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from torch import Tensor
 
-from undermargin.storage.files import load_tensors, save_tensors
+from undermargin.storage.tensors import load_tensors, save_tensors
 from undermargin.tracking.tracker import Tracker
 from undermargin.training.engine import Engine
 from undermargin.training.stop import PREFIX as STOP

@@ -19,6 +19,7 @@ from undermargin.models.images import Normalised
 from undermargin.models.mlp import TableNet, head
 from undermargin.models.small import small_cnn
 from undermargin.models.table import MakeNetwork
+from undermargin.procedure import NUM_FOLDS
 from undermargin.sources.pixels import Pixels
 from undermargin.sources.samples import Columns, Kind, Samples
 from undermargin.training.augmentation import Augmentation
@@ -28,7 +29,8 @@ from undermargin.training.features import Vectors, latent, standardised
 from undermargin.training.network import NetworkPlan, accelerator, build
 
 MakeModel = Callable[[int], nn.Module]
-FEATURE_EPOCHS = 5  # limit for small networks on pretrained features, which memorize these large vectors quickly
+FEATURE_EPOCHS = 8  # limit for small networks on pretrained features, which memorize these large vectors quickly
+SMALL, SMALL_FOLDS = 1500, 5  # samples; folds of fewer
 TINY = 16  # pixels: images with a shorter side are too small for strided convolutions
 # networks that scans describe in other words than their names; version 0.1 knew them as resnet8 and resnet20
 DESCRIBED = {"resnet8-fast": "ResNet-8", "resnet20-fast": "ResNet-20"}
@@ -157,7 +159,17 @@ def _vectors(vectors: Vectors, name: str) -> NetworkPlan:
 
 def _budget(num_samples: int) -> Budget:
     batch_size = 64 if num_samples <= 50_000 else 256
-    return Budget(_between(100_000 / num_samples, 5, 20), batch_size, optimizer="adamw", learning_rate=3e-3)
+    return Budget(_between(100_000 / num_samples, 5, 40), batch_size, optimizer="adamw", learning_rate=3e-3)
+
+
+def num_folds(samples: Samples) -> int:
+    """How many folds to train: two, or five for small data, of which two would hold out too few samples."""
+    return SMALL_FOLDS if is_small(samples) else NUM_FOLDS
+
+
+def is_small(samples: Samples) -> bool:
+    """Whether training takes about a second, so that more of it costs nothing: no early stopping, more folds."""
+    return samples.kind != "images" and len(samples) < SMALL
 
 
 def _between(value: float, low: int, high: int) -> int:

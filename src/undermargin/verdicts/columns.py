@@ -1,7 +1,7 @@
 """Verdicts as a table: columns, Parquet and CSV. Written in pieces, so ten million rows need little memory."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ import pyarrow.csv as csv
 import pyarrow.parquet as pq
 
 from undermargin.errors import InputError
-from undermargin.storage.csv import neutralise, restore
+from undermargin.storage.csv import guard_table, unguard_column
 from undermargin.storage.files import replacing
 from undermargin.storage.json import to_json
 from undermargin.verdicts.record import NAMES, Verdicts
@@ -23,6 +23,7 @@ Rows = npt.NDArray[np.int64]
 PIECE = 1 << 20  # rows
 MANY_CLASSES = 1000  # numbers up to this are taken for classes even in a small table; postal codes are not
 FOLD = "score_fold"  # and its number: the column of one run's scores
+ALTERNATIVE, SHARE = "alternative_", "p_alternative_"  # and a number from 1: other classes that the label may be
 REQUIRED = ("index", "id", "label", "score", "verdict", "suggested_label", "score_minus_cutoff", "judged_by")
 
 
@@ -44,11 +45,26 @@ def to_arrow(verdicts: Verdicts, rows: Rows) -> pa.Table:
     }
     if verdicts.suggestion_confidence is not None:
         columns["suggestion_confidence"] = verdicts.suggestion_confidence[rows].astype(np.float64)
+    if verdicts.probabilities is not None:
+        columns["p_mislabeled"] = verdicts.probabilities[rows].astype(np.float64)
+    columns |= _alternatives(verdicts, rows)
     columns["score_minus_cutoff"] = verdicts.excess[rows].astype(np.float64)
     columns["judged_by"] = verdicts.judged_by[rows]
     for fold, scores in enumerate(verdicts.fold_scores):
         columns[f"{FOLD}{fold}"] = scores[rows].astype(np.float32)
     return pa.table(columns)
+
+
+def _alternatives(verdicts: Verdicts, rows: Rows) -> dict[str, Any]:
+    """The three likeliest other classes with their probabilities, two columns each."""
+    classes, shares = verdicts.alternatives, verdicts.alternative_shares
+    if classes is None or shares is None:
+        return {}
+    columns: dict[str, Any] = {}
+    for place in range(classes.shape[1]):
+        columns[f"{ALTERNATIVE}{place + 1}"] = _names(verdicts, classes[:, place], rows)
+        columns[f"{SHARE}{place + 1}"] = shares[rows, place].astype(np.float64)
+    return columns
 
 
 def _names(verdicts: Verdicts, labels: Rows | None, rows: Rows) -> pa.Array:
@@ -66,7 +82,7 @@ def write(verdicts: Verdicts, path: Path) -> None:
     if path.suffix not in (".parquet", ".csv"):
         raise InputError(f"verdicts are saved as .parquet or .csv, not as {path.name!r}")
     is_csv = path.suffix == ".csv"
-    pieces = map(neutralise, _pieces(verdicts)) if is_csv else _pieces(verdicts)
+    pieces = map(guard_table, _pieces(verdicts)) if is_csv else _pieces(verdicts)
     first = next(pieces)
     about = {"about": verdicts.about, "class_names": verdicts.class_names, "has_ids": verdicts.ids is not None}
     schema = first.schema.with_metadata({"undermargin": to_json(about, indent=None)})
@@ -103,7 +119,8 @@ class _CsvColumns:
     """The rows of a CSV file, and nothing else."""
 
     def __init__(self, path: Path) -> None:
-        text = dict.fromkeys(("id", "label", "verdict", "suggested_label"), pa.string())
+        named = ("id", "label", "verdict", "suggested_label", *(f"{ALTERNATIVE}{place}" for place in range(1, 10)))
+        text = dict.fromkeys(named, pa.string())
         options = csv.ConvertOptions(
             column_types=text,
             null_values=[""],  # a class may be called NA, and editors drop our quotes
@@ -117,7 +134,7 @@ class _CsvColumns:
 
     def __getitem__(self, name: str) -> pa.ChunkedArray:
         values = self.table[name]
-        return restore(values) if pa.types.is_string(values.type) else values
+        return unguard_column(values) if pa.types.is_string(values.type) else values
 
 
 class _ParquetColumns:
@@ -176,8 +193,24 @@ def _verdicts(columns: _CsvColumns | _ParquetColumns) -> Verdicts:
         class_names=class_names,
         suggested_labels=labels("suggested_label", class_names),
         suggestion_confidence=numbers("suggestion_confidence") if has_confidence else None,
+        probabilities=numbers("p_mislabeled") if "p_mislabeled" in columns.names else None,
+        **_read_alternatives(columns, lambda name: labels(name, class_names), numbers),
         about=about["about"],
     )
+
+
+def _read_alternatives(
+    columns: "_CsvColumns | _ParquetColumns", labels: Callable[[str], Rows | None], numbers: Callable[[str], Any]
+) -> dict[str, Any]:
+    size = sum(name.startswith(ALTERNATIVE) for name in columns.names)
+    if not size:
+        return {}
+    read = [labels(f"{ALTERNATIVE}{place + 1}") for place in range(size)]
+    unknown = np.full(len(numbers("judged_by")), -1)
+    return {
+        "alternatives": np.stack([unknown if one is None else one for one in read], 1),
+        "alternative_shares": np.stack([numbers(f"{SHARE}{place + 1}") for place in range(size)], 1),
+    }
 
 
 def _class_names(columns: _CsvColumns | _ParquetColumns) -> list[str] | None:

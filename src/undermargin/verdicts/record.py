@@ -31,7 +31,7 @@ class Verdicts:
 
     codes: npt.NDArray[np.int8]  # (samples,) positions in NAMES
     scores: Floats  # (samples,) mean over the runs that judged the sample
-    excess: Floats  # (samples,) mean of score minus cutoff over those runs
+    excess: Floats  # (samples,) mean of score minus cutoff; of `probability`, the log odds that the label is right
     judged_by: npt.NDArray[np.int16]  # (samples,) number of those runs
     fold_scores: Sequence[Floats] = ()  # (samples,) for each run; nan where it did not judge
     labels: Ints | None = None
@@ -39,7 +39,10 @@ class Verdicts:
     class_names: Sequence[str] | None = None
     suggested_labels: Ints | None = None  # (samples,) the strongest rival where flagged, else the label; -1: none
     suggestion_confidence: Floats | None = None
-    about: dict[str, Any] = field(default_factory=dict)  # score, cutoff and notes, for the summary
+    probabilities: Floats | None = None  # (samples,) P(mislabeled); nan: unjudged
+    alternatives: Ints | None = None  # (samples, up to 3) other classes, most likely first; -1: none
+    alternative_shares: Floats | None = None  # (samples, up to 3) their probabilities
+    about: dict[str, Any] = field(default_factory=dict)  # score, cutoff, estimate and notes, for the summary
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -89,8 +92,7 @@ class Verdicts:
 
     def _rows_of(self, dataset: Any, rows: Ints) -> Any:
         """A Hugging Face data set's `select`, rows of a frame, a table or an array, else a torch Subset."""
-        if len(dataset) != len(self):
-            raise InputError(f"the data set has {len(dataset)} samples, the verdicts are of {len(self)}")
+        self._check_length(dataset)
         library = type(dataset).__module__.split(".")[0]
         if library == "datasets" and hasattr(dataset, "select"):  # not a package of the user's own called so
             return dataset.select(rows)
@@ -104,6 +106,10 @@ class Verdicts:
 
         return Subset(dataset, rows.tolist())
 
+    def _check_length(self, dataset: Any) -> None:
+        if len(dataset) != len(self):
+            raise InputError(f"the data set has {len(dataset)} samples, the verdicts are of {len(self)}")
+
     def summary(self) -> dict[str, Any]:
         """Counts, cutoffs, a row a class, the strongest confusions: plain data, ready for JSON."""
         return summarise(self)
@@ -112,6 +118,50 @@ class Verdicts:
         counts = np.bincount(self.codes, minlength=len(NAMES))
         share = counts[FLAGGED] / max(len(self), 1)
         return f"{counts[FLAGGED]} of {len(self)} labels look wrong ({share:.1%}), {counts[UNJUDGED]} unjudged"
+
+    @cached_property
+    def classes(self) -> list[str]:
+        """Names of all classes; where they have none, their numbers."""
+        if self.class_names is not None:
+            return [str(name) for name in self.class_names]
+        known = [values.max(initial=-1) for values in (self.labels, self.suggested_labels) if values is not None]
+        return [str(number) for number in range(int(max(known, default=-1)) + 1)]
+
+    def id(self, index: int) -> str:
+        """What the outside world calls a sample: its id, or its index where it has none."""
+        return str(index if self.ids is None else self.ids[index])
+
+    def label(self, index: int) -> str | None:
+        """The name of a sample's label; None without labels."""
+        return None if self.labels is None else self.name(int(self.labels[index]))
+
+    def suggestion(self, index: int) -> str | None:
+        """The name of a better label for a sample; None where there is none to suggest."""
+        if self.suggested_labels is None or self.suggested_labels[index] < 0:
+            return None
+        name = self.name(int(self.suggested_labels[index]))
+        return None if name == self.label(index) else name
+
+    def top(self, number: int = 20, source: Any = None) -> "pandas.DataFrame":
+        """The most suspicious samples as a pandas frame; with the data as `source`, each with its input."""
+        _needs("pandas")
+        rows = self.order[:number]
+        frame = self.to_arrow().slice(0, number).to_pandas()
+        if source is not None:
+            self._check_length(source)
+            frame["sample"] = [source.iloc[row] if hasattr(source, "iloc") else source[row] for row in rows.tolist()]
+        return frame
+
+    def plot(self, axes: Any = None) -> Any:
+        """Draw the scores of flagged and kept samples with matplotlib; returns the axes."""
+        from undermargin.verdicts.display import plot
+
+        return plot(self, axes)
+
+    def _repr_html_(self) -> str:
+        from undermargin.verdicts.display import to_html
+
+        return to_html(self)
 
     def name(self, label: int) -> str:
         """What a class is called."""
@@ -123,10 +173,15 @@ class Verdicts:
 
         return to_arrow(self, self.order)
 
-    def to_pandas(self) -> "pandas.DataFrame":
-        """The same as a pandas frame."""
+    def to_pandas(self, source: "pandas.DataFrame | None" = None) -> "pandas.DataFrame":
+        """One row per sample, most suspicious first; with the scanned frame as `source`, its columns beside ours."""
         _needs("pandas")
-        return self.to_arrow().to_pandas()
+        frame = self.to_arrow().to_pandas()
+        if source is None:
+            return frame
+        self._check_length(source)
+        own = source.iloc[self.order].reset_index(drop=True)
+        return frame.join(own.rename(columns={name: f"source_{name}" for name in own.columns if name in frame.columns}))
 
     def to_polars(self) -> "polars.DataFrame":
         """The same as a polars frame."""

@@ -14,24 +14,35 @@ def summarise(verdicts: "Verdicts") -> dict[str, Any]:
     """Counts, cutoffs, a row a class, the strongest confusions: plain data, ready for JSON."""
     num_flagged, num_kept = int(verdicts.is_flagged.sum()), int(verdicts.is_kept.sum())
     judged = num_flagged + num_kept
+    estimate = verdicts.about.get("estimate", {})
     return {
         "num_samples": len(verdicts),
         "num_flagged": num_flagged,
         "num_kept": num_kept,
         "num_unjudged": len(verdicts) - judged,
         "flagged_share": num_flagged / len(verdicts) if len(verdicts) else None,
-        "estimated_noise_rate": num_flagged / judged if judged else None,
+        "estimated_noise_rate": estimate.get("noise_rate"),
+        "estimated_mislabeled": _mislabeled(estimate, len(verdicts)),
         **verdicts.about,
         "classes": _classes(verdicts),
         "confusions": _confusions(verdicts),
     }
 
 
+def _mislabeled(estimate: dict[str, Any], num_samples: int) -> dict[str, int] | None:
+    """How many labels are wrong, with a 90 % interval; None where the runs cannot say."""
+    if "noise_rate" not in estimate:
+        return None
+    low, high = estimate["interval"]
+    shares = {"number": estimate["noise_rate"], "low": low, "high": high}
+    return {name: round(share * num_samples) for name, share in shares.items()}
+
+
 def _classes(verdicts: "Verdicts") -> list[dict[str, Any]]:
     """A row a class: how many samples, how many flagged."""
     if verdicts.labels is None:
         return []
-    size = _num_classes(verdicts)
+    size = len(verdicts.classes)
     counts = np.bincount(verdicts.labels, minlength=size)
     flagged = np.bincount(verdicts.labels[verdicts.is_flagged], minlength=size)
     return [
@@ -50,7 +61,7 @@ def _confusions(verdicts: "Verdicts") -> list[dict[str, Any]]:
     if verdicts.labels is None or verdicts.suggested_labels is None:
         return []
     counted = verdicts.is_flagged & (verdicts.suggested_labels >= 0) & (verdicts.suggested_labels != verdicts.labels)
-    size = _num_classes(verdicts)
+    size = len(verdicts.classes)
     pairs, counts = np.unique(verdicts.labels[counted] * size + verdicts.suggested_labels[counted], return_counts=True)
     strongest = np.argsort(-counts, kind="stable")[:MAX_CONFUSIONS]
     return [
@@ -61,11 +72,3 @@ def _confusions(verdicts: "Verdicts") -> list[dict[str, Any]]:
         }
         for k in strongest
     ]
-
-
-def _num_classes(verdicts: "Verdicts") -> int:
-    """As many as have names; without names, as many as occur as a label or as a suggestion."""
-    if verdicts.class_names is not None:
-        return len(verdicts.class_names)
-    highest = [values.max() for values in (verdicts.labels, verdicts.suggested_labels) if values is not None]
-    return int(max(highest)) + 1

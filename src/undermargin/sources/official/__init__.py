@@ -1,4 +1,4 @@
-"""The data sets of the paper as their makers publish them: found below a folder, checked, loaded; never downloaded."""
+"""The data sets of the paper in their published layouts: found below a folder, checked and loaded, never downloaded."""
 
 import zlib
 from collections.abc import Callable, Mapping
@@ -18,18 +18,16 @@ __all__ = ["OFFICIAL", "Files", "Found", "Official", "OfficialSet", "Split", "fo
 
 @dataclass(frozen=True)
 class Official:
-    """A data set: where it is published, where it is looked for, and how it is read."""
+    """A data set: where it is published, where it is expected, and how it is located and loaded."""
 
     home: str
     place: str  # below the folder of data sets
     locate: Callable[[Path], Path | None]
     load: Callable[[Path, Request], OfficialSet]
-    count: Callable[[Path], dict[str, int]] | None = None  # samples of each split, where that is cheap
+    count: Callable[[Path], dict[str, int]] | None = None  # samples per split, if counting is cheap
     splits: tuple[Split, ...] = ("train", "test")
-    columns: tuple[str, ...] = ()  # of labels, the default first, where a set has several
-    sizes: Mapping[str, int] = field(
-        default_factory=dict
-    )  # samples of each split as published, where a copy must have all
+    columns: tuple[str, ...] = ()  # columns of labels, the default first, if there are several
+    sizes: Mapping[str, int] = field(default_factory=dict)  # samples per split as published, if a copy must have all
 
 
 OFFICIAL: Mapping[str, Official] = MappingProxyType(
@@ -127,8 +125,8 @@ OFFICIAL: Mapping[str, Official] = MappingProxyType(
 class Found:
     """What is known about a data set without loading it."""
 
-    path: Path | None  # None: it is not there
-    counts: Mapping[str, int]  # samples of each split, where they can be counted at once
+    path: Path | None  # None: not found
+    counts: Mapping[str, int]  # samples per split, if they can be counted quickly
 
 
 def load(
@@ -140,11 +138,11 @@ def load(
     seed: int = 0,
     check: bool = True,
 ) -> OfficialSet:
-    """A split of a row of OFFICIAL, found below `root`.
+    """One split of a data set in OFFICIAL, found below `root`.
 
     `column` chooses among human labels (CIFAR-10N: aggre, random1, random2, random3, worse; CIFAR-100N: fine, coarse),
-    `seed` a random subset (clothing100k). `check=False` takes files whose checksums or numbers of samples are not the
-    published ones.
+    `seed` draws a random subset (clothing100k). `check=False` accepts files whose checksums or numbers of samples
+    differ from the published ones.
     """
     if name not in OFFICIAL:
         raise InputError(f"there is no data set {name!r}; choose from {', '.join(OFFICIAL)}")
@@ -152,11 +150,11 @@ def load(
     if split not in row.splits:
         raise InputError(f"{name} has no split {split!r}; choose from {', '.join(row.splits)}")
     if column is not None and column not in row.columns:
-        choice = f"choose from {', '.join(row.columns)}" if row.columns else "it has one only"
+        choice = f"choose from {', '.join(row.columns)}" if row.columns else "it has one set of labels only"
         raise InputError(f"{name} has no labels {column!r}; {choice}")
     path = row.locate(Path(root))
     if path is None:
-        raise InputError(f"{name} is not in {root}: get it from {row.home} and put it at {Path(root) / row.place}")
+        raise InputError(f"{name} is not in {root}; download it from {row.home} and put it at {Path(root) / row.place}")
     chosen = column or (row.columns[0] if row.columns else None)
     loaded = row.load(path, Request(Path(root), split, chosen, seed, check))
     if check and len(loaded) != row.sizes.get(split, len(loaded)):
@@ -167,7 +165,7 @@ def load(
 
 
 def found(root: str | Path) -> dict[str, Found]:
-    """Which data sets are below `root`, where, and how large; nothing is loaded or checked."""
+    """Which data sets are below `root`, where they are and how large; nothing is loaded or checked."""
     return {name: _found(row, Path(root)) for name, row in OFFICIAL.items()}
 
 
@@ -178,4 +176,4 @@ def _found(row: Official, root: Path) -> Found:
     try:
         return Found(path, row.count(path))
     except (InputError, OSError, EOFError, zlib.error, pa.ArrowException):
-        return Found(path, {})  # it is there, but damaged: loading it says how
+        return Found(path, {})  # it is damaged: loading it says how

@@ -1,7 +1,8 @@
-"""Folders, tar and zip files alike: names of files, and their bytes when they are asked for."""
+"""Folders, tar and zip files behind one interface: the names of files, and their bytes on request."""
 
 import os
 import tarfile
+import threading
 import zipfile
 import zlib
 from collections.abc import Iterable, Sequence
@@ -18,10 +19,10 @@ class Archive(Protocol):
 
     @property
     def names(self) -> Iterable[str]:
-        """Of all files, with slashes, in alphabetical order."""
+        """Names of all files, with slashes, in alphabetical order."""
 
     def read(self, name: str) -> bytes:
-        """What is in a file."""
+        """The bytes of a file."""
 
 
 class Folder:
@@ -32,7 +33,7 @@ class Folder:
 
     @cached_property
     def names(self) -> Sequence[str]:
-        """Of all files."""
+        """Names of all files."""
         names = []
         for folder, _, files in os.walk(self.path, followlinks=True):
             inside = Path(folder).relative_to(self.path).as_posix()
@@ -40,33 +41,34 @@ class Folder:
         return sorted(names)
 
     def read(self, name: str) -> bytes:
-        """What is in a file; a name from a list must not lead out of the folder."""
+        """The bytes of a file; a name that leads out of the folder is refused."""
         if ".." in Path(name).parts or Path(name).is_absolute():
             raise InputError(f"{name} is not below {self.path}")
         return (self.path / name).read_bytes()
 
 
 class Tar:
-    """A tar file that is not compressed: read in places, from any thread, and never unpacked.
+    """An uncompressed tar file, read from any thread and never unpacked.
 
-    Tar files in it are looked into: a file of `n01440764.tar` is called `n01440764/NAME`.
+    Tar files inside it are opened, too: a file in `n01440764.tar` is called `n01440764/NAME`.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.places: dict[str, tuple[int, int]] = {}  # name -> offset, bytes
-        self.file = os.open(path, os.O_RDONLY)
+        self.file = path.open("rb", buffering=0)
+        self.lock = threading.Lock()  # another thread must not move the position between seek and read
         with path.open("rb") as file:
             try:
                 with tarfile.open(fileobj=file, mode="r:") as outer:
                     self._index(outer, "", 0)
             except tarfile.TarError as error:
-                raise InputError(f"{path} cannot be read as a tar file: {error}; get it again") from None
+                raise InputError(f"{path} cannot be read as a tar file: {error}; download it again") from None
         self.names = sorted(self.places)
 
     def __del__(self) -> None:
         if hasattr(self, "file"):
-            os.close(self.file)
+            self.file.close()
 
     def _index(self, tar: tarfile.TarFile, prefix: str, start: int) -> None:
         for member in tar:
@@ -77,11 +79,13 @@ class Tar:
                 self.places[prefix + member.name.removeprefix("./")] = (start + member.offset_data, member.size)
 
     def read(self, name: str) -> bytes:
-        """What is in a file."""
+        """The bytes of a file."""
         if name not in self.places:
-            raise InputError(f"{self.path} lacks {name}; get it again")
+            raise InputError(f"{self.path} lacks {name}; download it again")
         offset, size = self.places[name]
-        data = os.pread(self.file, size, offset)
+        with self.lock:
+            self.file.seek(offset)
+            data = self.file.read(size) or b""
         if len(data) != size:
             raise InputError(f"{self.path} ends inside of {name}; was it cut off?")
         return data
@@ -95,7 +99,7 @@ class Zip:
         try:
             self.file = zipfile.ZipFile(path)
         except zipfile.BadZipFile as error:
-            raise InputError(f"{path} cannot be read as a zip file: {error}; get it again") from None
+            raise InputError(f"{path} cannot be read as a zip file: {error}; download it again") from None
         self.names = sorted(name for name in self.file.namelist() if not name.endswith("/"))
 
     def __del__(self) -> None:
@@ -103,17 +107,17 @@ class Zip:
             self.file.close()
 
     def read(self, name: str) -> bytes:
-        """What is in a file."""
+        """The bytes of a file."""
         try:
             return self.file.read(name)
         except KeyError:
-            raise InputError(f"{self.path} lacks {name}; get it again") from None
+            raise InputError(f"{self.path} lacks {name}; download it again") from None
         except (zipfile.BadZipFile, zlib.error, EOFError) as error:
-            raise InputError(f"{name} in {self.path} is damaged: {error}; get it again") from None
+            raise InputError(f"{name} in {self.path} is damaged: {error}; download it again") from None
 
 
 def open_archive(path: Path) -> Archive:
-    """What is at `path`, ready to be read."""
+    """The folder or archive at `path`."""
     if path.is_dir():
         return Folder(path)
     return Zip(path) if path.suffix == ".zip" else Tar(path)
@@ -121,7 +125,7 @@ def open_archive(path: Path) -> Archive:
 
 @dataclass(frozen=True)
 class Members:
-    """Some files of an archive: see `Files`."""
+    """Some files of an archive, as `Files`."""
 
     archive: Archive
     ids: Sequence[str]
@@ -132,7 +136,7 @@ class Members:
 
 
 def read_members(path: Path, names: Sequence[str]) -> dict[str, bytes]:
-    """These files, by their last names, of a folder or of a compressed tar file, which is read once."""
+    """The files with these base names, from a folder or a compressed tar file, which is read once."""
     found: dict[str, bytes] = {}
     if path.is_dir():
         found = {name: (path / name).read_bytes() for name in names if (path / name).is_file()}
@@ -145,8 +149,8 @@ def read_members(path: Path, names: Sequence[str]) -> dict[str, bytes]:
                         found[name] = file.read()
         except (tarfile.TarError, EOFError, OSError, zlib.error) as error:
             why = "; ".join(str(error).splitlines())
-            raise InputError(f"{path} cannot be unpacked: {why}; get it again") from None
+            raise InputError(f"{path} cannot be unpacked: {why}; download it again") from None
     missing = [name for name in names if name not in found]
     if missing:
-        raise InputError(f"{path} lacks {', '.join(missing)}; get it again")
+        raise InputError(f"{path} lacks {', '.join(missing)}; download it again")
     return found

@@ -1,4 +1,4 @@
-"""Whether files are the ones that were published, as far as their md5 sums are known."""
+"""Check that files are the published ones, if their md5 sums are known."""
 
 import hashlib
 from collections.abc import Sequence
@@ -6,11 +6,11 @@ from pathlib import Path
 
 from undermargin.errors import InputError
 
-UNCHECKED = "get it again; in Python, official.load(..., check=False) takes it as it is"
+UNCHECKED = "download it again; in Python, official.load(..., check=False) accepts it as it is"
 
 
 def check_md5(path: Path, known: Sequence[str], contents: bytes | None = None) -> None:
-    """Raise unless the md5 sum of a file, or of what is compressed in it, is one of the known (or begins like it)."""
+    """Raise unless the md5 sum of a file, or of its unpacked contents, is a known one or starts with one."""
     with path.open("rb") as file:
         found = hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
     inside = found if contents is None else hashlib.md5(contents, usedforsecurity=False).hexdigest()

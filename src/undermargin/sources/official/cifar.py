@@ -1,4 +1,4 @@
-"""CIFAR-10 and CIFAR-100: the Python and the binary version, unpacked or not, and CIFAR-10 as Parquet."""
+"""CIFAR-10 and CIFAR-100: the Python and the binary version, packed or unpacked, and CIFAR-10 as Parquet."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,15 +10,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from undermargin.errors import InputError
+from undermargin.sources.image_columns import image_bytes
+from undermargin.sources.labels import Labels
 from undermargin.sources.official.archives import read_members
 from undermargin.sources.official.checksums import check_md5
 from undermargin.sources.official.record import OfficialSet, Request, decoded, first_there, whole_numbers
 from undermargin.sources.official.unpickling import entry, unpickled
+from undermargin.sources.parquet import Parquet
 from undermargin.sources.pixels import Bytes
-from undermargin.sources.rows import image_bytes, read_table
-from undermargin.sources.samples import Labels
 
-SIDE, PIXELS = 32, 3072  # bytes an image
+SIDE, PIXELS = 32, 3072  # bytes per image
 CIFAR10_NAMES = ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"]
 CIFAR10 = {
     "python": {"train": [f"data_batch_{number}" for number in range(1, 6)], "test": ["test_batch"]},
@@ -130,13 +131,13 @@ def _images(records: Bytes) -> Bytes:
 
 @dataclass(frozen=True)
 class Column:
-    """Images in a column of a table, as Hugging Face stores them: see `Files`."""
+    """Images in a column of a table, stored as by Hugging Face, as `Files`."""
 
     values: pa.ChunkedArray
 
     @property
     def ids(self) -> Sequence[str]:
-        """Images go by the numbers of their rows."""
+        """The numbers of the rows."""
         return [str(row) for row in range(len(self.values))]
 
     def read(self, index: int) -> bytes:
@@ -146,8 +147,8 @@ class Column:
 
 def _load_parquet(path: Path) -> OfficialSet:
     if not path.is_file():
-        raise InputError(f"there is no {path}; put it beside the other one")
-    table = read_table(path)
+        raise InputError(f"there is no {path}; put it beside the other split")
+    table = Parquet.readable(path)
     absent = {"image", "label"} - set(table.column_names)
     if absent:
         raise InputError(
@@ -159,7 +160,7 @@ def _load_parquet(path: Path) -> OfficialSet:
 
 
 def count_cifar10(path: Path) -> dict[str, int]:
-    """Samples of each split, if they are in Parquet files; otherwise they are not counted."""
+    """Samples per split if they are in Parquet files; otherwise they are not counted."""
     if path.suffix != ".parquet":
         return {}
     paths = {split: path.with_name(f"cifar10_{split}.parquet") for split in ("train", "test")}

@@ -1,4 +1,4 @@
-"""CIFAR-10N and CIFAR-100N: labels that people gave to the training sets of CIFAR, beside the true ones."""
+"""CIFAR-10N and CIFAR-100N: human labels of the CIFAR training sets, beside the true labels."""
 
 import io
 import zipfile
@@ -56,7 +56,7 @@ def _plain(
 ) -> OfficialSet:
     images = locate(request.root)
     if images is None:
-        raise InputError(f"the labels are there, but the images of {name} are not in {request.root}; put them there")
+        raise InputError(f"found the labels, but not the images of {name} in {request.root}; put them there")
     return load(images, request)
 
 
@@ -73,7 +73,7 @@ def _relabeled(plain: OfficialSet, path: Path, column: str, true_column: str) ->
 
 
 def read_columns(path: Path) -> dict[str, Any]:
-    """The columns of a file that torch saved, read without torch: a zip file with one pickle."""
+    """The columns of a file saved by torch, read without torch: a zip file with one pickle."""
     try:
         with zipfile.ZipFile(io.BytesIO(path.read_bytes())) as file:
             names = [name for name in file.namelist() if name.endswith("/data.pkl")]
@@ -81,5 +81,5 @@ def read_columns(path: Path) -> dict[str, Any]:
                 raise InputError(f"{path} holds {len(names)} pickles, expected one")
             data = file.read(names[0])
     except zipfile.BadZipFile as error:
-        raise InputError(f"{path} cannot be read as torch saves files: {error}; get it again") from None
+        raise InputError(f"{path} cannot be read as a file saved by torch: {error}; download it again") from None
     return unpickled(data, path)

@@ -1,4 +1,4 @@
-"""Clothing1M: lists of files with noisy labels and, for validation and test, with those of experts."""
+"""Clothing1M: lists of files with noisy labels and, for validation and test, with labels by experts."""
 
 from pathlib import Path
 
@@ -28,13 +28,13 @@ def locate_subset(root: Path) -> Path | None:
 
 
 def load(path: Path, request: Request) -> OfficialSet:
-    """Files and labels; images of the validation and the test set are left out of the training set."""
+    """Files and labels; images of the validation and test sets are left out of the training set."""
     has_lists = (path / LABELS["train"]).is_file()
     return _listed(path, request) if has_lists else load_class_folders(path, request.split)
 
 
 def load_subset(path: Path, request: Request) -> OfficialSet:
-    """100,000 images of the training set, drawn from a seed: which ones the paper took is not known."""
+    """100,000 images of the training set, drawn with a seed: the paper's subset is not published."""
     whole = load(path, request)
     if request.split != "train" or len(whole) <= SUBSET:
         return whole
@@ -52,7 +52,7 @@ def _listed(path: Path, request: Request) -> OfficialSet:
     if unlabeled:
         raise InputError(
             f"{len(unlabeled)} files of {LISTS[request.split]} have no label in {LABELS[request.split]}, "
-            f"the first is {unlabeled[0]}; get the lists again"
+            f"the first is {unlabeled[0]}; download the lists again"
         )
     check_present(path, files, "unpack images/*.tar in their folder")
     labels = np.array([by_file[file] for file in files], np.int64)

@@ -18,7 +18,7 @@ PREFIXES = {"train": "train", "test": "t10k"}
 FASHION = ["T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"]
 DIGITS = [str(digit) for digit in range(10)]
 
-# of the compressed file as published, and of what is in it: mirrors compress it anew
+# of the compressed file as published, and of its contents: mirrors compress them anew
 MNIST_MD5 = {
     "train-images-idx3-ubyte": ("f68b3c2dcbeaaa9fbdd348bbdeb94873", "6bbc9ace898e44ae57da46a324031adb"),
     "train-labels-idx1-ubyte": ("d53e105ee54ea40749a09fcbcd1e9432", "a25bea736e30d166cdddb491f175f624"),
@@ -80,7 +80,7 @@ def _either(folder: Path, name: str) -> Path:
         return path
     if (packed := folder / f"{name}.gz").is_file():
         return packed
-    raise InputError(f"{folder} has neither {name} nor {name}.gz; get the missing file and put it there")
+    raise InputError(f"{folder} has neither {name} nor {name}.gz; download the missing file and put it there")
 
 
 def _contents(path: Path) -> bytes:
@@ -90,11 +90,11 @@ def _contents(path: Path) -> bytes:
     try:
         return gzip.decompress(data)
     except (OSError, EOFError, zlib.error) as error:
-        raise InputError(f"{path} cannot be unpacked: {error}; get it again") from None
+        raise InputError(f"{path} cannot be unpacked: {error}; download it again") from None
 
 
 def read_idx(data: bytes, magic: int, path: Path) -> Bytes:
-    """An array of bytes: a magic number whose last byte counts the sides, the sides, then the values."""
+    """The array of an idx file: a magic number whose last byte counts the dimensions, their sizes, then the values."""
     if data[:4] != magic.to_bytes(4, "big"):
         raise InputError(f"{path} begins with {data[:4].hex() or 'nothing'}, expected the magic number {magic:08x}")
     start = 4 * (magic % 256 + 1)
@@ -104,11 +104,11 @@ def read_idx(data: bytes, magic: int, path: Path) -> Bytes:
             f"{path} has {max(0, num_values):,} bytes of values, its header says {' x '.join(map(str, shape))}; "
             "was it cut off?"
         )
-    return np.frombuffer(data, np.uint8, offset=start).reshape(shape).copy()  # torch wants arrays it may write to
+    return np.frombuffer(data, np.uint8, offset=start).reshape(shape).copy()  # torch needs writable arrays
 
 
 def count_idx(folder: Path) -> dict[str, int]:
-    """Images of each split, by the headers of their files."""
+    """Images per split, from the headers of their files."""
     counts = {}
     for split, prefix in PREFIXES.items():
         path = _either(folder, f"{prefix}-images-idx3-ubyte")

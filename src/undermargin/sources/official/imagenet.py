@@ -1,4 +1,4 @@
-"""ImageNet (ILSVRC 2012): class folders, the published tar files, or as Kaggle has it."""
+"""ImageNet (ILSVRC 2012): class folders, the published tar files, or Kaggle's layout."""
 
 import io
 from pathlib import Path
@@ -6,12 +6,12 @@ from pathlib import Path
 import numpy as np
 
 from undermargin.errors import InputError
+from undermargin.sources.labels import Labels
 from undermargin.sources.official.archives import Archive, Folder, Members, Tar, read_members
 from undermargin.sources.official.checksums import check_md5
 from undermargin.sources.official.class_files import class_files, class_folders
 from undermargin.sources.official.lists import read_lines
 from undermargin.sources.official.record import OfficialSet, Request, first_there, first_with
-from undermargin.sources.samples import Labels
 
 PLACES = ("imagenet", "ImageNet", "ILSVRC2012")
 KAGGLE = "ILSVRC/Data/CLS-LOC"
@@ -29,7 +29,7 @@ def locate(root: Path) -> Path | None:
 
 
 def load(path: Path, request: Request) -> OfficialSet:
-    """Files and labels; "test" is the published validation set. A class's number is its rank by WordNet number."""
+    """Files and labels; "test" is the published validation set. Classes are numbered in order of WordNet number."""
     is_train = request.split == "train"
     archive = _train(path, request) if is_train else _val(path, request)
     titles = _titles(path, request)
@@ -52,7 +52,7 @@ def _train(path: Path, request: Request) -> Archive:
 def _val(path: Path, request: Request) -> Archive:
     folder = first_there(path, ["val", f"{KAGGLE}/val"])
     if folder is None and not (path / VAL_TAR).is_file():
-        raise InputError(f"{path} has neither val/ nor {VAL_TAR}; get one of them")
+        raise InputError(f"{path} has neither val/ nor {VAL_TAR}; download one of them")
     return Folder(folder) if folder else _tar(path / VAL_TAR, request)
 
 
@@ -63,7 +63,7 @@ def _tar(path: Path, request: Request) -> Tar:
 
 
 def _flat(path: Path, val: Archive, classes: list[str], request: Request) -> tuple[Members, Labels]:
-    """The validation set as one folder of files: their classes are in a file of Kaggle's, or of the devkit."""
+    """The validation set as one folder of files; their classes are in a file of Kaggle's, or in the devkit."""
     names = [name for name in val.names if name.lower().endswith(".jpeg")]
     if (path / SOLUTION).is_file():
         rows = (line.partition(",") for line in read_lines(path / SOLUTION))  # image, then class and box of each object
@@ -75,18 +75,18 @@ def _flat(path: Path, val: Archive, classes: list[str], request: Request) -> tup
             raise InputError(f"{path} has the validation images without their classes; put {DEVKIT_TAR} there")
         by_number = {b"%d" % number: wnid for wnid, number, _ in read_synsets(devkit[SYNSETS], path / SYNSETS)}
         wnids = [by_number.get(line, "none") for line in devkit[GROUND_TRUTH].split()]
-    strange = sorted(set(wnids) - set(classes))
-    if strange or len(wnids) != len(names):
+    unknown = sorted(set(wnids) - set(classes))
+    if unknown or len(wnids) != len(names):
         raise InputError(
-            f"{path} has {len(names)} validation images and {len(wnids)} classes of them, {len(strange)} unknown; "
-            "get the files again"
+            f"{path} has {len(names)} validation images and {len(wnids)} labels, {len(unknown)} of unknown classes; "
+            "download the files again"
         )
     numbers = {wnid: number for number, wnid in enumerate(classes)}
     return Members(val, names), np.array([numbers[wnid] for wnid in wnids], np.int64)
 
 
 def _titles(path: Path, request: Request) -> dict[str, str]:
-    """Each class by its number in WordNet and its first name, where a file says so."""
+    """WordNet number and first name of each class, if a file lists them."""
     if (path / MAPPING).is_file():
         return {line.split()[0]: line.split(",")[0] for line in read_lines(path / MAPPING)}
     devkit = _devkit(path, [SYNSETS], request)
@@ -105,12 +105,12 @@ def _devkit(path: Path, names: list[str], request: Request) -> dict[str, bytes] 
 
 
 def read_synsets(data: bytes, path: Path) -> list[tuple[str, int, str]]:
-    """WordNet number, ILSVRC number and words of every class that has no classes below it."""
+    """WordNet number, ILSVRC number and words of every class without subclasses."""
     from scipy.io import loadmat
 
     try:
         synsets = np.atleast_1d(loadmat(io.BytesIO(data), squeeze_me=True, struct_as_record=False)["synsets"])
         leaves = [synset for synset in synsets if int(synset.num_children) == 0]
         return [(str(synset.WNID), int(synset.ILSVRC2012_ID), str(synset.words)) for synset in leaves]
-    except Exception as error:  # SciPy raises all kinds for damaged files
-        raise InputError(f"{path} cannot be read: {error}; get it again") from None
+    except Exception as error:  # SciPy raises all kinds of exceptions for damaged files
+        raise InputError(f"{path} cannot be read: {error}; download it again") from None

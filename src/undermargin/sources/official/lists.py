@@ -6,35 +6,35 @@ from pathlib import Path
 import numpy as np
 
 from undermargin.errors import InputError
-from undermargin.sources.samples import Labels
+from undermargin.sources.labels import Labels
 
 
 def read_lines(path: Path) -> list[str]:
-    """The lines of a file that are not empty."""
+    """The non-empty lines of a file."""
     if not path.is_file():
-        raise InputError(f"there is no {path}; get it again")
+        raise InputError(f"there is no {path}; download it again")
     try:
         return [line for line in map(str.strip, path.read_text("utf-8").split("\n")) if line]
     except UnicodeDecodeError as error:
-        raise InputError(f"{path} is not UTF-8: {error}; get it again") from None
+        raise InputError(f"{path} is not UTF-8: {error}; download it again") from None
 
 
 def check_present(path: Path, files: Sequence[str], hint: str) -> None:
-    """Raise unless the first file of every folder that a list names is there: some may not have been unpacked."""
+    """Raise unless the first file of every listed folder exists: some may not have been unpacked."""
     firsts: dict[str, str] = {}
     for file in files:
         firsts.setdefault(file.rpartition("/")[0], file)
     missing = [file for file in firsts.values() if not (path / file).is_file()]
     if missing:
         raise InputError(
-            f"images of {len(missing)} of {len(firsts)} folders are not there, the first is {path / missing[0]}; {hint}"
+            f"images of {len(missing)} of {len(firsts)} folders are missing, the first is {path / missing[0]}; {hint}"
         )
 
 
 def read_labels(path: Path) -> tuple[list[str], Labels]:
-    """Lines of a file and the number of its class; names of files may hold spaces and commas."""
+    """File names and class numbers of a list; file names may contain spaces and commas."""
     lines = [line.rpartition(" ") for line in read_lines(path)]
-    strange = [number for number, (file, _, label) in enumerate(lines, 1) if not file or not label.isdecimal()]
-    if strange:
-        raise InputError(f"{path} has no file and label in line {strange[0]}; expected both, as: a.jpg 7")
+    unknown = [number for number, (file, _, label) in enumerate(lines, 1) if not file or not label.isdecimal()]
+    if unknown:
+        raise InputError(f"{path} has no file and label in line {unknown[0]}; expected both, such as: a.jpg 7")
     return [file for file, _, _ in lines], np.array([int(label) for _, _, label in lines], np.int64)

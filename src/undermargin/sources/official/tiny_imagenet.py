@@ -5,10 +5,10 @@ from pathlib import Path
 import numpy as np
 
 from undermargin.errors import InputError
+from undermargin.sources.labels import Labels
 from undermargin.sources.official.archives import Archive, Members, open_archive
 from undermargin.sources.official.class_files import class_files
 from undermargin.sources.official.record import OfficialSet, Request, decoded, first_there
-from undermargin.sources.samples import Labels
 
 SIDE = 64
 PLACES = ("tiny-imagenet-200", "tiny-imagenet-200.zip", "tiny-imagenet-200.tar", "tiny-imagenet-20.tar")
@@ -22,11 +22,11 @@ def locate(root: Path) -> Path | None:
 
 
 def load(path: Path, request: Request) -> OfficialSet:
-    """Photos (samples, 64, 64, 3); "test" is the published validation set, since the test set has no labels."""
+    """Photos (samples, 64, 64, 3); "test" is the published validation set, as the test set has no labels."""
     archive = open_archive(path)
     lists = [name for name in archive.names if name.split("/")[-1] == "wnids.txt"]
     if not lists:
-        raise InputError(f"{path} has no wnids.txt, the list of its classes; get it again")
+        raise InputError(f"{path} has no wnids.txt, the list of its classes; download it again")
     base = lists[0].removesuffix("wnids.txt")
     classes = sorted(
         archive.read(lists[0]).decode("utf-8", "replace").split()
@@ -56,17 +56,17 @@ def _annotated(archive: Archive, base: str, classes: list[str]) -> tuple[Members
     lines = [
         line.split("\t") for line in archive.read(base + ANNOTATIONS).decode("utf-8", "replace").splitlines() if line
     ]
-    strange = [line for line in lines if len(line) < 2 or line[1] not in classes]
-    if strange:
+    unknown = [line for line in lines if len(line) < 2 or line[1] not in classes]
+    if unknown:
         raise InputError(
-            f"{ANNOTATIONS} has the line {strange[0]}, expected a file and one of the classes in wnids.txt"
+            f"{ANNOTATIONS} has the line {unknown[0]}, expected a file and one of the classes in wnids.txt"
         )
     files = Members(archive, [f"{base}val/images/{line[0]}" for line in lines])
     return files, np.array([classes.index(line[1]) for line in lines], np.int64)
 
 
 def _titles(archive: Archive, base: str, classes: list[str]) -> list[str]:
-    """Each class by its number in WordNet and its first name."""
+    """WordNet number and first name of each class."""
     if f"{base}words.txt" not in archive.names:
         return classes
     lines = (line.partition("\t") for line in archive.read(f"{base}words.txt").decode("utf-8", "replace").splitlines())

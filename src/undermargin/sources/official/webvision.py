@@ -1,15 +1,15 @@
-"""WebVision 1.0, all of it or its first 50 classes: as lists of files, or as class folders."""
+"""WebVision 1.0, complete or its first 50 classes: as lists of files, or as class folders."""
 
 from pathlib import Path
 
 import numpy as np
 
 from undermargin.errors import InputError
+from undermargin.sources.labels import Labels
 from undermargin.sources.official.archives import Folder, Members
 from undermargin.sources.official.class_files import load_class_folders
 from undermargin.sources.official.lists import check_present, read_labels, read_lines
 from undermargin.sources.official.record import OfficialSet, Request, first_with
-from undermargin.sources.samples import Labels
 
 FEW = 50
 PLACES = ("webvision", "WebVision", "webvision1.0")
@@ -64,9 +64,9 @@ def _listed(path: Path, request: Request) -> OfficialSet:
 
 
 def _prefix(path: Path, file: str, folders: tuple[str, ...]) -> str:
-    """Lists name files from the data set's folder or from one in it; the first file tells."""
+    """The folder that the names in a list are relative to, found by looking for the first file."""
     for folder in folders:
         if (path / (folder + file)).is_file():
             return folder
     tried = ", ".join(str(path / (folder + file)) for folder in folders)
-    raise InputError(f"the images are not there: tried {tried}; unpack them beside info/")
+    raise InputError(f"the images are missing: tried {tried}; unpack them beside info/")
