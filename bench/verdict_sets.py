@@ -33,18 +33,12 @@ KINDS = (
     "none", "uniform:5", "uniform:20", "uniform:40", "uniform:60", "next:20", "next:40", "pairs:30",
     "instance:20", "instance:40",
 )  # fmt: skip
-# Constants of the rule were chosen with the development sets, at seed 0. The others only confirm.
+# The rule and its constants were chosen by figures averaged over all of these sets at seed 0, so none of them confirms
+# it. Sets that are not named here were not looked at while choosing.
 DEVELOPMENT = (
-    "letter",
-    "segment",
-    "spambase",
-    "wine",
-    "digits",
-    "trec",
-    "vehicle",
-    "breast_cancer",
-    "sst2",
-    "banking77",
+    *("letter", "satimage", "penbased", "segment", "vehicle", "vowel", "spambase"),
+    *("wine", "iris", "breast_cancer", "digits", "trec", "sst2", "banking77"),
+    "cifar",  # its noise-free and its uniform 20 % cell
 )
 
 Arrays = dict[str, Any]  # kind, x, y, and other label sets

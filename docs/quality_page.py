@@ -28,9 +28,12 @@ ranking. "Regret" is the distance in MCC to the best possible cut of the same ra
 pairs (every second pair of classes is confused); instance (errors where a weak model errs); and labels that people
 gave (CIFAR-10, medical relations).
 
-The constants of the rule were chosen with the **development** sets ({development}), looking at one seed. All other sets
-**confirm**: {confirmation}. While choosing, the noise-free and the uniform 20 % cell of CIFAR-10 and the tables among
-the confirmation sets were looked at too, so only the photos and the human labels are entirely unseen.
+**Read this first.** The rule was not chosen on one half of the data and confirmed on the other, as it should have been.
+About ten kinds of rules and, for the last of them, some two hundred settings of its constants were compared by figures
+averaged over all **development** sets ({development}) at seed 0; the setting that stands was picked from these. The
+figures of the development sets are therefore too good, ours more than those of the rules beside it, which were not
+tuned. **Confirmation** sets were not looked at while choosing: {confirmation}. Where such a part says that cells are
+missing, the claim is not confirmed.
 
 Run it again: `UNDERMARGIN_DATA=path python -m bench.verdicts run --seeds 0,1`. What failed on the way is in
 [paper/LOG.md](../paper/LOG.md); how the method works is in [beyond-the-paper.md](beyond-the-paper.md).
@@ -65,7 +68,13 @@ def quality() -> str:
 def _part(found: list[Cell]) -> list[str]:
     noisy = [cell for cell in found if cell["rate"] > 0]
     if not noisy:
-        return ["Not run yet."]
+        clean = [cell for cell in found if cell["kind"] == "none"]
+        missing = (
+            "No cell with wrong labels has been run yet: how well the rule finds errors on unseen data is not known."
+        )
+        return (
+            [missing, "Share of labels flagged where none is known to be wrong:", _clean(clean)] if clean else [missing]
+        )
     return [
         f"{len(noisy)} cells with wrong labels, {len(found) - len(noisy)} without.",
         _rules(noisy),
