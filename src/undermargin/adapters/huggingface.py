@@ -112,7 +112,7 @@ class _Watching(_TrainerCallback):  # type: ignore[misc]
             trainer = self.trainer
             if not trainer.args.remove_unused_columns:
                 return get_train_dataloader()
-            try:  # private names, of transformers 4.40 to 5.22 at least
+            try:  # private names, seen in transformers 5.22
                 trainer._set_signature_columns_if_needed()
                 columns = trainer._signature_columns
                 trainer._signature_columns = [*columns, self.index]
