@@ -41,7 +41,7 @@ def _changes(path: Path, indices: dict[str, int], verdicts: Verdicts) -> list[Ch
         if index is None:
             raise InputError(f"{place}: the scan has no sample with the id {row['id']!r}; nothing was imported")
         if index in changes:
-            raise InputError(f"{place}: {row['id']!r} was decided before in this file; nothing was imported")
+            raise InputError(f"{place}: {row['id']!r} has another row in this file; nothing was imported")
         changes[index] = Change(index, _decision(row, place, index, verdicts))
     return list(changes.values())
 
