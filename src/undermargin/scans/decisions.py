@@ -220,10 +220,13 @@ def user() -> str:
 
 
 def _prepare(connection: sqlite3.Connection, path: Path) -> None:
+    connection.execute("BEGIN")  # one view: another process may be making the tables at this moment
+    (num_tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     (layout,) = connection.execute("PRAGMA user_version").fetchone()
+    connection.execute("COMMIT")
     if layout > LAYOUT:
         raise FolderError(f"{path} was written by a newer undermargin (layout {layout}, known is {LAYOUT}); upgrade")
-    if not layout and connection.execute("SELECT count(*) FROM sqlite_master").fetchone() != (0,):
+    if not layout and num_tables:
         raise FolderError(f"{path} is the database of another program; undermargin does not write into it")
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = FULL")  # confirmed means on the disk
